@@ -49,7 +49,7 @@ def build(pipeline: Pipeline) -> DAG:
         def windows(*, outlet_events: Any, ti: Any) -> dict[str, Any]:
             """Capture windows until caught up, again and again with `capture.every`; emits the merge's asset when something was landed, resync's when tables wait for a copy."""
             from penstock.flow.capture.run import capture_repeatedly
-            from penstock.flow.health.watcher import watch_the_watcher
+            from penstock.flow.health.run import watch_the_watcher
             from penstock.flow.load.waiting import tables_to_announce
             from penstock.orchestration import lineage
             from penstock.orchestration.assets import tell_of_schema

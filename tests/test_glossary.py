@@ -48,7 +48,6 @@ TERMS_OF_MODULES = {
     "replay",
     "resume",
     "resync",
-    "samples",
     "schema",
     "shapes",
     "teardown",

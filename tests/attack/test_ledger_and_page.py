@@ -19,8 +19,8 @@ from penstock.errors import LedgerError, SourceError
 from penstock.flow.capture import run as capture
 from penstock.flow.context import Context
 from penstock.flow.health import run as health
+from penstock.flow.health.airflow_state import DagState
 from penstock.flow.health.alerts import Delivery
-from penstock.flow.health.input import DagState
 from penstock.flow.load import bootstrap
 from penstock.flow.verify.run import verify
 from penstock.page.app import build

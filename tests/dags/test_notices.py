@@ -113,9 +113,9 @@ def test_a_failing_slot_health_sends_all_critical_channels_what_a_person_needs_a
     name = f"{deployed.name}.slot_health"
     assert post["title"] == f"[penstock] CRITICAL: dag-failed {name} ({deployed.name})"
     assert post["message"].splitlines() == [
-        f"what: {name} failed in {failed.run_id}: task_failure",
+        f"what: {name} failed in {failed.run_id}: task_failure.",
         "level: critical",
-        "next: until a run succeeds the slot is not watched, and the WAL that it keeps may fill the source's disk",
+        "next: until a run succeeds the slot is not watched, and the WAL that it keeps may fill the source's disk.",
         "runbook: https://airflow.example.com/cdc/runbooks/dag-failed",
         f"run: https://airflow.example.com/dags/{name}/runs/{quote(failed.run_id)}",
         f"page: https://airflow.example.com/plugin/cdc#{deployed.name}",
@@ -221,6 +221,6 @@ def test_the_dag_processor_sends_the_notice_of_a_run_of_which_nothing_but_its_na
 
     (post,) = hook.posts
     what, *_ = post["message"].splitlines()
-    assert what == f"what: {deployed.name}.slot_health failed in {request.run_id}: {reason}"
+    assert what == f"what: {deployed.name}.slot_health failed in {request.run_id}: {reason}."
     (event, *_) = deployed.ctx.ledger.events.all(deployed.name)
-    assert (event.slug, event.message) == ("dag-failed", what.removeprefix("what: "))
+    assert (event.slug, event.message) == ("dag-failed", what.removeprefix("what: ").removesuffix("."))

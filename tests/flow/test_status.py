@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from penstock.cli.options import Status
 from penstock.flow import status
 from penstock.flow.capture import run as capture
 from penstock.flow.load import bootstrap
+from penstock.ledger.health import FoundAlarm
 from tests.env_fixtures import landing_env16
 from tests.faults.killed import copy_without_spark
 from tests.pipeline_env import PipelineEnv
@@ -68,15 +70,8 @@ def test_open_alarms_and_freshness_stand_first_and_the_exit_status_says_it(runni
     assert (code, labels(printed)[0]) == (Status.DONE, "freshness")
     assert "readers see the source as it was" in printed
 
-    running.ctx.ledger.health.see_alarm(
-        running.name,
-        slug="slot-retained",
-        subject="slot",
-        level="warn",
-        message="the slot keeps much",
-        numbers={},
-        at=running.source.execute("select now()")[0][0],
-    )
+    found, at = FoundAlarm("slot-retained", "slot", "warn", "the slot keeps much"), datetime.now(UTC)
+    running.ctx.ledger.health.reconcile_alarms(running.name, [found], judged=(), at=at)
     code, printed = typed()
     assert (code, labels(printed)[:2]) == (Status.FOUND, ["warn slot-retained", "freshness"])
     assert "docs/runbooks/slot-retained.md" in printed

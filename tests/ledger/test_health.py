@@ -1,8 +1,9 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from penstock.conditions import Level
 from penstock.ledger import Ledger
-from penstock.ledger.health import SlotSample
+from penstock.ledger.health import FoundAlarm, SlotSample
 from penstock.ledger.page_queries import LakeStep
 from penstock.lsn import Lsn
 from stack.servers.postgres import Database
@@ -34,10 +35,13 @@ SAMPLE = SlotSample(
 )
 
 
-def see(ledger: Ledger, name: str, level: str = "warn", at: datetime = THEN) -> None:
-    ledger.health.see_alarm(
-        name, slug="slot-retained", subject="s", level=level, message=level, numbers={"retained": 8}, at=at
-    )
+def see(ledger: Ledger, name: str, level: Level = "warn", at: datetime = THEN, subject: str = "s") -> None:
+    found = FoundAlarm("slot-retained", subject, level, level, {"retained": 8})
+    ledger.health.reconcile_alarms(name, [found], judged=(), at=at)
+
+
+def close(ledger: Ledger, name: str, at: datetime, subjects: list[str] | None = None) -> int:
+    return ledger.health.reconcile_alarms(name, [], judged=["slot-retained"], subjects=subjects, at=at)
 
 
 def test_samples_come_back_as_they_were(ledger: Ledger, running: str) -> None:
@@ -61,18 +65,32 @@ def test_an_alarm_seen_twice_is_one_alarm(ledger: Ledger, running: str) -> None:
 
 def test_an_alarm_opens_again_after_it_was_closed(ledger: Ledger, running: str) -> None:
     see(ledger, running)
-    ledger.health.close_alarm(running, slug="slot-retained", subject="s", at=NOW)
+    close(ledger, running, NOW)
     assert ledger.health.alarms(running) == []
 
     see(ledger, running, at=NOW)
     assert [alarm.closed_at for alarm in ledger.health.alarms(running, open_only=False)] == [None, NOW]
 
 
+def test_what_is_judged_and_not_found_again_ends_and_nothing_else(ledger: Ledger, running: str) -> None:
+    def open_now() -> list[str]:
+        return sorted(f"{each.slug} {each.subject}" for each in ledger.health.alarms(running))
+
+    found = [FoundAlarm(slug, subject, "warn", "it is") for slug in ("a", "b") for subject in ("s", "t")]
+    assert ledger.health.reconcile_alarms(running, found, judged=["a", "b"], at=THEN) == 0
+
+    assert ledger.health.reconcile_alarms(running, found[:1], judged=["a"], at=NOW) == 1
+    assert open_now() == ["a s", "b s", "b t"]
+    assert ledger.health.reconcile_alarms(running, [], judged=["a", "b"], subjects=["t"], at=NOW) == 1
+    assert open_now() == ["a s", "b s"]
+    assert ledger.health.reconcile_alarms(running, [], judged=[], at=NOW) == 0
+
+
 def test_the_end_of_an_alarm_that_was_sent_is_still_to_be_sent(ledger: Ledger, running: str) -> None:
     see(ledger, running)
     (alarm,) = ledger.health.alarms(running)
     ledger.health.note_alert_sent(alarm.number, at=THEN)
-    ledger.health.close_alarm(running, slug="slot-retained", subject="s", at=NOW)
+    close(ledger, running, NOW)
 
     (closed,) = ledger.health.alarms(running)
     assert (closed.closed_at, closed.last_notified_at, closed.last_notified_level) == (NOW, THEN, "warn")
@@ -83,7 +101,7 @@ def test_the_end_of_an_alarm_that_was_sent_is_still_to_be_sent(ledger: Ledger, r
 def test_old_samples_and_closed_alarms_are_forgotten(ledger: Ledger, running: str, control: Database) -> None:
     ledger.health.record_slot_samples(running, [SAMPLE, replace(SAMPLE, at=NOW)])
     see(ledger, running)
-    ledger.health.close_alarm(running, slug="slot-retained", subject="s", at=THEN)
+    close(ledger, running, THEN)
     see(ledger, running)
 
     ledger.health.trim(running, before=NOW)

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 from penstock.conditions import Level
 from penstock.ledger import Ledger
+from penstock.ledger.health import FoundAlarm
 from penstock.ledger.rebuilds import NewRebuild, RebuildStep
 from penstock.ledger.records import Level as EventLevel
 from penstock.ledger.table_records import TableFacts
@@ -181,15 +182,11 @@ class Scene:
         self.run(LAKE_SAMPLES, count=count, every=every)
 
     def alarm(self, slug: str, level: Level, message: str, *, minutes: int = 20, subject: str | None = None) -> None:
-        self.ledger.health.see_alarm(
-            self.name,
-            slug=slug,
-            subject=subject or self.slot,
-            level=level,
-            message=message,
-            numbers={},
-            at=datetime.now(UTC) - timedelta(minutes=minutes),
+        found, at = (
+            FoundAlarm(slug, subject or self.slot, level, message),
+            datetime.now(UTC) - timedelta(minutes=minutes),
         )
+        self.ledger.health.reconcile_alarms(self.name, [found], judged=(), at=at)
 
     def event(self, slug: str, message: str, *, level: EventLevel = "info", table_oid: int | None = None) -> None:
         self.ledger.events.add(self.name, slug=slug, message=message, level=level, table_oid=table_oid)

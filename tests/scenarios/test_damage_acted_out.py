@@ -23,7 +23,7 @@ import pytest
 from penstock.errors import PenstockError
 from penstock.flow.capture import run as capture
 from penstock.flow.context import Context
-from penstock.flow.health import paging
+from penstock.flow.health import alarms
 from penstock.flow.verify.compare import compare
 from penstock.flow.verify.now import verify_now
 from stack import ports
@@ -84,14 +84,14 @@ def paged(watched: Watched, slug: str, work: Callable[[Context], object]) -> Non
     """Do a task's work, see it fail with an error that pages, and page as the task does."""
     with pytest.raises(PenstockError, match=rf"^\[{slug}\]") as caught:
         work(watched.env.ctx)
-    paging.page(watched.env.ctx, caught.value, TASK, watched.deliver)
+    alarms.page(watched.env.ctx, caught.value, TASK, watched.deliver)
     assert watched.open_alarms()[slug] == "critical"
     assert f"docs/runbooks/{slug}.md" in watched.told[-1].text()
 
 
 def fixed(watched: Watched, slug: str) -> None:
     """End the alarm as the task does when it succeeds."""
-    paging.task_succeeded(watched.env.ctx, TASK, watched.deliver)
+    alarms.task_succeeded(watched.env.ctx, TASK, watched.deliver)
     assert slug not in watched.open_alarms()
 
 

@@ -55,9 +55,9 @@ def health(name: OneOrAll = None, every: All = False, json: Json = False) -> Non
 
     def ask(ctx: Context) -> Answer:
         verdict = run.look(ctx)
-        lines = report.lines(verdict, ctx.pipeline.health)
+        lines = report.lines(verdict)
         return context.Answer(
-            report.plain(verdict, ctx.pipeline.health),
+            report.plain(verdict),
             lambda: printing.show_lines(f"{ctx.name}: {several(len(verdict.findings), 'alarm')}", lines),
             Status.FOUND if verdict.findings else Status.DONE,
         )

@@ -6,13 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from penstock.config.model import Pipeline
 from penstock.errors import SourceError
 from penstock.flow.context import Context
-from penstock.flow.health.input import Standing
 from penstock.flow.health.rules_lake import freshness_limits
 from penstock.flow.load import waiting
 from penstock.ledger.health import AlarmRecord
 from penstock.ledger.maintenance import MaintenanceRecord
+from penstock.ledger.page_queries import PipelinePanel
 from penstock.ledger.records import GapRecord, KeptSparkRecord, PipelineRecord
 from penstock.ledger.status_record import StatusRecord
 from penstock.ledger.table_records import RebuildRecord, TableRecord
@@ -90,17 +91,16 @@ def status(ctx: Context) -> Status:
             found = replace(found, source=_source(ctx))
         except SourceError as error:
             found = replace(found, source_problem=str(error))
-    now = Standing(ctx.pipeline, found.source.at if found.source else datetime.now(UTC), lake=lake)
-    return replace(found, freshness=_freshness(now, lake.as_of))
+    at = found.source.at if found.source else datetime.now(UTC)
+    return replace(found, freshness=_freshness(ctx.pipeline, lake, at))
 
 
-def _freshness(now: Standing, as_of: datetime | None) -> Freshness:
-    if as_of is None:
+def _freshness(pipeline: Pipeline, lake: PipelinePanel, at: datetime) -> Freshness:
+    if lake.as_of is None:
         return Freshness(None)
-    seconds = max(now.age(as_of), 0.0)
-    reached = (limit for limit in reversed(freshness_limits(now)) if seconds >= limit)
-    meant_to_move = now.lake is not None and now.lake.state in ("running", "halted")
-    return Freshness(as_of, seconds, next(reached, None) if meant_to_move else None)
+    seconds = max((at - lake.as_of).total_seconds(), 0.0)
+    reached = (limit for limit in reversed(freshness_limits(pipeline)) if seconds >= limit)
+    return Freshness(lake.as_of, seconds, next(reached, None) if lake.state in ("running", "halted") else None)
 
 
 def _source(ctx: Context) -> SourceStatus:

@@ -6,7 +6,7 @@ one shows both, also on servers that do not know. An alarm sends an alert when i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, cast
@@ -81,6 +81,18 @@ class AlarmRecord(Row):
     closed_at: datetime | None
     cause: str | None = None
     freed_at: datetime | None = None
+
+
+@dataclass(frozen=True)
+class FoundAlarm:
+    """Hold what was found, so that its alarm should be open."""
+
+    slug: str
+    subject: str
+    level: Level
+    message: str
+    numbers: dict[str, Any] = field(default_factory=dict)
+    cause: str | None = None
 
 
 @dataclass(frozen=True)
@@ -189,27 +201,26 @@ class SlotHealth(Part):
         with self.transaction() as transaction:
             return transaction.records(OpenCopy, "health/open_copies", name=name)
 
-    def see_alarm(
+    def reconcile_alarms(
         self,
         name: str,
+        found: Sequence[FoundAlarm],
         *,
-        slug: str,
-        subject: str,
-        level: Level,
-        message: str,
-        numbers: dict[str, Any],
+        judged: Collection[str],
         at: datetime,
-        cause: str | None = None,
-    ) -> None:
-        """Open an alarm, or note how the open one stands now."""
-        facts = {"slug": slug, "subject": subject, "level": level, "message": message, "at": at, "cause": cause}
-        with self.transaction() as transaction:
-            transaction.change("health/see_alarm", name=name, numbers=Jsonb(numbers), **facts)
+        subjects: Collection[str] | None = None,
+    ) -> int:
+        """Open or keep the alarms of what was found, and close those of the slugs judged that were not; return how many it closed.
 
-    def close_alarm(self, name: str, *, slug: str, subject: str, at: datetime) -> None:
-        """Close an open alarm."""
+        Where `subjects` are given, no alarm of another subject is closed.
+        """
+        seen = {"slugs": [each.slug for each in found], "found": [each.subject for each in found]}
+        of = None if subjects is None else list(subjects)
         with self.transaction() as transaction:
-            transaction.change("health/close_alarm", name=name, slug=slug, subject=subject, at=at)
+            for each in found:
+                facts = {**vars(each), "numbers": Jsonb(each.numbers)}
+                transaction.change("health/see_alarm", name=name, at=at, **facts)
+            return transaction.change("health/close_alarms", name=name, judged=list(judged), subjects=of, at=at, **seen)
 
     def note_alert_sent(self, number: int, *, at: datetime) -> None:
         """Note that an alarm, or its end, was delivered."""

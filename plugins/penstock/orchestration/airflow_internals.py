@@ -19,8 +19,7 @@ from airflow.sdk.observability import stats
 from sqlalchemy import case, false, func, or_, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from penstock.flow.health.airflow_state import ActiveTask, AirflowState
-from penstock.flow.health.input import DagState
+from penstock.flow.health.airflow_state import ActiveTask, AirflowState, DagState
 from penstock.flow.spark_job import SparkJob
 
 __all__ = [

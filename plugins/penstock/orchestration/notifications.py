@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
@@ -147,14 +148,14 @@ class AlertNotice(BaseNotifier):
         """Send the notice, unless an alarm has sent the same; a channel that does not take it is named in the log."""
         if self._is_alerted():
             return
-        to, dag_id, run_id = links(self.policy), f"{self.pipeline}.{self.verb}", context.get("run_id")
-        body = (
-            f"what: {failed_run(self.pipeline, self.verb, context)}\nlevel: critical\nnext: {self.meaning}\n"
-            f"runbook: {to.runbook('dag-failed')}\nrun: {to.run(dag_id, run_id) if run_id else to.dag(dag_id)}\n"
-            f"page: {to.page(self.pipeline)}"
-        )
-        title = f"[penstock] CRITICAL: dag-failed {self.pipeline}.{self.verb} ({self.pipeline})"
-        for failure in send(tuple(self.policy.critical.channels), title, body).failures:
+        from penstock.flow.health.alerts import unrecorded
+        from penstock.ledger.health import FoundAlarm
+
+        dag_id = f"{self.pipeline}.{self.verb}"
+        numbers = {"next": self.meaning, "dag": dag_id, "run_id": context.get("run_id")}
+        what = failed_run(self.pipeline, self.verb, context)
+        found = FoundAlarm("dag-failed", dag_id, "critical", what, numbers)
+        for failure in deliver(unrecorded(self.pipeline, found, self.policy, datetime.now(UTC))).failures:
             self.log.error(
                 "%s %s; see docs/runbooks/alert-undelivered.md", CONDITIONS["alert-undelivered"].meaning, failure
             )

@@ -16,7 +16,7 @@ from airflow.sdk.exceptions import AirflowRuntimeError
 from penstock.config.files import read_folder
 from penstock.config.model import Pipeline
 from penstock.config.paths import environment, folder
-from penstock.flow.health.input import DagState
+from penstock.flow.health.airflow_state import DagState
 from penstock.orchestration.airflow_internals import is_not_found, trigger_dag_run
 
 WATCHED = ("capture", "merge", "resync", "maintain", "changelog", "verify")

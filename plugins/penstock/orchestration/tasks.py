@@ -46,7 +46,7 @@ def woken(context: Any) -> bool:
 def outcome(ctx: Context) -> Iterator[None]:
     """Do what an error's kind says: retry, page a person, or fail; every error is remembered in the ledger."""
     from penstock.flow.errors import record_errors
-    from penstock.flow.health import paging
+    from penstock.flow.health import alarms
     from penstock.orchestration.notifications import deliver
 
     ti = get_current_context()["ti"]
@@ -59,9 +59,9 @@ def outcome(ctx: Context) -> Iterator[None]:
         if error.directive is Directive.RETRY:
             raise
         if error.directive is Directive.PAGE:
-            paging.page(ctx, error, task, deliver)
+            alarms.page(ctx, error, task, deliver)
         raise AirflowFailException(with_runbook(str(error), error.slug)) from None
-    paging.task_succeeded(ctx, task, deliver)
+    alarms.task_succeeded(ctx, task, deliver)
 
 
 @contextmanager

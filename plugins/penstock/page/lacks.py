@@ -10,9 +10,8 @@ from datetime import datetime
 
 from penstock.config import model
 from penstock.flow.health.airflow_state import AirflowState
-from penstock.flow.health.input import Standing
-from penstock.flow.health.place_rules import watched
-from penstock.flow.health.rules_lake import freshness_limits
+from penstock.flow.health.input import HealthInput, LedgerFacts
+from penstock.flow.health.rules_lake import freshness_limits, watched
 from penstock.ledger.health import LateWork
 from penstock.ledger.page_queries import PipelinePanel
 from penstock.page.models import Lack
@@ -39,7 +38,7 @@ def lacks(
     return (
         *_unpaused(pipeline.name, airflow),
         *_unwatched(pipeline, seen_at, airflow, now),
-        *_cut(row, pipeline, seen_at, now),
+        *_cut(row, pipeline, now),
     )
 
 
@@ -71,13 +70,13 @@ def _unwatched(
         reason = "What it keeps on the source is unknown until slot health has run once."
         yield Lack(name, "The slot was not checked yet", reason, "slot_health", name)
     else:
-        now_ = Standing(pipeline, now, late=LateWork(sampled_at=seen_at))
+        now_ = HealthInput(pipeline, now, LedgerFacts(late=LateWork(sampled_at=seen_at)))
         for finding in watched(now_):
             reason = f"{finding.message[:1].upper()}{finding.message[1:]}: the slot's numbers below are that old."
             yield Lack(name, "The slot is not checked", reason, "slot_health", name)
 
 
-def _cut(row: PipelinePanel, pipeline: model.Pipeline, seen_at: datetime | None, now: datetime) -> Iterator[Lack]:
+def _cut(row: PipelinePanel, pipeline: model.Pipeline, now: datetime) -> Iterator[Lack]:
     if row.as_of is None:
         title = "There is no cut yet" if row.cut_lsn is None else "There is no cut since the slot was made anew"
         reason = "Readers see nothing." if row.cut_lsn is None else "Readers see the lake as it was before."
@@ -89,7 +88,7 @@ def _cut(row: PipelinePanel, pipeline: model.Pipeline, seen_at: datetime | None,
             None,
         )
         return
-    limit, _ = freshness_limits(Standing(pipeline, now, lake=row, late=LateWork(sampled_at=seen_at)))
+    limit, _ = freshness_limits(pipeline)
     behind = (now - row.as_of).total_seconds()
     if behind >= limit:
         what = "a merge brings what is landed" if row.unmerged_changes else "captures bring the lake forward"

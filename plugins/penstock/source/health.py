@@ -46,7 +46,7 @@ class Surroundings:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SourceHealth:
     """Hold all that one health check saw of the source; `flushed` is the end of its WAL.
 
     `ddl_trigger` is None where it was not asked for. `refused` are the relations of which the application's updates or
@@ -65,12 +65,12 @@ class Seen:
     refused: tuple[Refusal, ...] = ()
 
 
-def look(conn: SourceSession, *, publication: str, trigger: bool = False) -> Seen:
+def look(conn: SourceSession, *, publication: str, trigger: bool = False) -> SourceHealth:
     """Read the source's views once, with the event trigger if it is asked for; raises SourceError."""
     others_activity, wal_directory = conn.row("health/health_rights")
     around, oldest = _around(conn), server_info.open_now(conn, limit=_TRANSACTIONS)
     slots = tuple(slot.all_slots(conn))
-    return Seen(
+    return SourceHealth(
         server=server_info.read(conn),
         around=around,
         flushed=server_info.flushed(conn),

@@ -16,9 +16,9 @@ import pytest
 from penstock.config.connections import Connection
 from penstock.errors import LakeError, PenstockError, SourceError
 from penstock.flow.capture import run as capture
-from penstock.flow.health import clock_rule, paging
-from penstock.flow.health.input import DagState
-from penstock.flow.health.watcher import watch_the_watcher
+from penstock.flow.health import alarms, rules_server
+from penstock.flow.health.airflow_state import DagState
+from penstock.flow.health.run import watch_the_watcher
 from penstock.flow.recover import resume, teardown
 from penstock.ledger.verifications import Finding, Outcome
 from penstock.source import ddl_trigger, session
@@ -54,7 +54,7 @@ def source_auth(desk: Desk) -> Iterator[None]:
     env.sql(f"alter role {role} login")
     session.connect(reader, what="test").close()
     env.sql(f"drop role {role}")
-    paging.task_succeeded(env.ctx, TASK, desk.deliver)
+    alarms.task_succeeded(env.ctx, TASK, desk.deliver)
 
 
 def decoding_limit(desk: Desk) -> Iterator[None]:
@@ -71,7 +71,7 @@ def decoding_limit(desk: Desk) -> Iterator[None]:
     page(desk, caught.value)
     yield
     capture.capture(env.ctx)
-    paging.task_succeeded(env.ctx, TASK, desk.deliver)
+    alarms.task_succeeded(env.ctx, TASK, desk.deliver)
 
 
 def met(error: PenstockError) -> Scene:
@@ -80,13 +80,13 @@ def met(error: PenstockError) -> Scene:
     def scene(desk: Desk) -> Iterator[None]:
         page(desk, error)
         yield
-        paging.task_succeeded(desk.watched.env.ctx, TASK, desk.deliver)
+        alarms.task_succeeded(desk.watched.env.ctx, TASK, desk.deliver)
 
     return scene
 
 
 def page(desk: Desk, error: PenstockError) -> None:
-    paging.page(desk.watched.env.ctx, error, TASK, desk.deliver)
+    alarms.page(desk.watched.env.ctx, error, TASK, desk.deliver)
 
 
 def ddl_trigger_missing(desk: Desk) -> Iterator[None]:
@@ -424,7 +424,7 @@ def alerts_unheard(desk: Desk) -> Iterator[None]:
 def clocks_differ(desk: Desk) -> Iterator[None]:
     """Let no two clocks be near enough."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(clock_rule, "TOLERANCE_SECONDS", -60)
+        patched.setattr(rules_server, "TOLERANCE_SECONDS", -60)
         yield
 
 

@@ -8,15 +8,15 @@ from typing import Any
 
 from penstock.config.model import Pipeline
 from penstock.config.policy import Health
-from penstock.flow.health.input import DagState, Standing
+from penstock.flow.health.airflow_state import DagState
+from penstock.flow.health.input import HealthInput, LedgerFacts, SlotInput, SlotMemory
 from penstock.flow.health.judge import Verdict, judge
-from penstock.flow.health.observe import Observation, Recorded
-from penstock.flow.health.samples import sample
+from penstock.flow.health.limits import sample
 from penstock.ledger.health import AlarmRecord, SlotSample
 from penstock.ledger.outcomes import TaskOutcome
 from penstock.ledger.records import PipelineRecord
 from penstock.lsn import Lsn
-from penstock.source.health import Seen, Surroundings
+from penstock.source.health import SourceHealth, Surroundings
 from penstock.source.server_info import ServerFacts
 from penstock.source.slot import SlotFacts
 
@@ -103,42 +103,46 @@ def behind(slot: SlotFacts = OWN, *, retained: int, unread: int | None = None, *
     return replace(slot, **{**places, "retained": retained, "unread": unread, **changes})
 
 
-def observation(*slots: SlotFacts, **changes: Any) -> Observation:
+def lake_facts(keys: Any = None, **changes: Any) -> HealthInput:
+    """What is judged without a source, of a pipeline with these settings; changes of the ledger or the whole."""
+    pipeline = Pipeline.model_validate({**SHOP.model_dump(by_alias=True), **(keys or {})})
+    ledger = _changed(LedgerFacts(), changes)
+    return replace(HealthInput(pipeline, NOW, ledger), **changes)
+
+
+def facts(*slots: SlotFacts, rules: Health | None = None, **changes: Any) -> SlotInput:
     """A check that saw these slots; changes of the server, its surroundings, the ledger or the whole."""
-
-    def part(known: Any) -> Any:
-        fields = {name: changes.pop(name) for name in list(changes) if hasattr(known, name)}
-        return replace(known, **fields)
-
-    server, around, known = part(SERVER), part(AROUND), part(Recorded(record=RECORD, tables=3, known_tables=3))
-    seen = Seen(
-        server=server,
-        around=around,
-        flushed=FLUSHED,
-        slots=slots,
-        stats=changes.pop("stats", {}),
-        transactions=changes.pop("transactions", ()),
-        wal_directory=None,
-        unseen=(),
-        refused=changes.pop("refused", ()),
+    server, around, ledger = (_changed(known, changes) for known in (SERVER, AROUND, LedgerFacts()))
+    source = _changed(SourceHealth(server, around, FLUSHED, slots, {}, (), None, ()), changes)
+    whole = SlotInput(
+        pipeline=SHOP if rules is None else SHOP.model_copy(update={"health": rules}),
+        at=NOW,
+        ledger=ledger,
+        airflow={"capture": DagState(paused=False)},
+        source=source,
+        memory=_changed(SlotMemory(record=RECORD, tables=3, known_tables=3), changes),
     )
-    now = part(Standing(SHOP, NOW, dags={"capture": DagState(paused=False)}))
-    whole = Observation("shop", "penstock_shop", 60, 300, seen, known, now)
     return replace(whole, **changes)
+
+
+def _changed(known: Any, changes: dict[str, Any]) -> Any:
+    """A part with those of the changes that are its own, which are taken out."""
+    return replace(known, **{name: changes.pop(name) for name in list(changes) if hasattr(known, name)})
 
 
 def remembered(slot: SlotFacts, ago: int, **changes: Any) -> SlotSample:
     """What a check has seen of a slot that many seconds ago; it stood still since."""
     at = NOW - timedelta(seconds=ago)
-    return replace(sample(observation(slot), slot, {}), at=at, unchanged_since=at, **{"inactive_since": at, **changes})
+    seen = sample(facts(slot).source, slot, slot.name == OWN.name, None)
+    return replace(seen, at=at, unchanged_since=at, **{"inactive_since": at, **changes})
 
 
 def policy(**keys: Any) -> Health:
     return Health.model_validate(keys)
 
 
-def verdict(*slots: SlotFacts, rules: Health | None = None, **changes: Any) -> Verdict:
-    return judge(observation(*slots, **changes), rules or Health())
+def verdict(*slots: SlotFacts, **changes: Any) -> Verdict:
+    return judge(facts(*slots, **changes))
 
 
 def levels(found: Verdict) -> dict[str, str]:

@@ -15,8 +15,8 @@ import pytest
 from penstock.config.connections import Connection
 from penstock.flow.capture import run as capture
 from penstock.flow.health import run as flow
+from penstock.flow.health.airflow_state import DagState
 from penstock.flow.health.alerts import Alert, Delivery
-from penstock.flow.health.input import DagState
 from penstock.flow.health.judge import Verdict
 from penstock.flow.load import bootstrap
 from penstock.source import health, session
@@ -282,7 +282,7 @@ def synced18(pair18: tuple[Server, Server], watched_on: NewWatched) -> tuple[Wat
         watched.env.sql("select pg_log_standby_snapshot()")
         watched.env.sql(f"select pg_replication_slot_advance('{watched.slot}', pg_current_wal_flush_lsn())")
         with session.connect(place, what="test") as conn:
-            return any(slot.synced and not slot.temporary for slot in health.look(conn).slots)
+            return any(slot.synced and not slot.temporary for slot in health.look(conn, publication="").slots)
 
     wait_until(synced, "the synchronised slot")
     return watched, standby

@@ -50,5 +50,5 @@ def test_200_slots_and_1000_tables_take_as_many_statements_as_one(
     with capsys.disabled():
         print(f"\n200 slots, 1,000 tables: {perf_counter() - began:.2f} s for a health check")  # noqa: T201  # said, not asserted
 
-    assert len(verdict.samples) == 200
+    assert len(verdict.facts.samples) == 200
     assert len(counted) == few

@@ -6,8 +6,7 @@ from datetime import timedelta
 
 from penstock.conditions import ALARMS, LEVELS, PAGED
 from penstock.flow.health.alerts import HOLD_SECONDS, alerts
-from penstock.flow.health.causes import FOLLOWS, SAME_SUBJECT, folded
-from penstock.flow.health.findings import Finding
+from penstock.flow.health.findings import FOLLOWS, SAME_SUBJECT, Finding, inhibited
 from tests.flow.health.cases import NOW, alarm, policy
 
 
@@ -16,11 +15,11 @@ def finding(slug: str, level: str = "warn", subject: str = "shop") -> Finding:
 
 
 def causes(*findings: Finding) -> dict[str, str | None]:
-    return {each.slug: each.cause for each in folded(findings)}
+    return {each.slug: each.cause for each in inhibited(findings)}
 
 
 def test_what_follows_is_named_by_its_cause_which_is_as_bad_as_the_worst_of_it() -> None:
-    cause, follows = folded([finding("merge-paused"), finding("lake-stale", "critical")])
+    cause, follows = inhibited([finding("merge-paused"), finding("lake-stale", "critical")])
 
     assert (cause.level, cause.cause, cause.follows) == ("critical", None, ("lake-stale: lake-stale is there",))
     assert (follows.level, follows.cause, follows.follows) == ("critical", "merge-paused shop", ())
@@ -29,7 +28,7 @@ def test_what_follows_is_named_by_its_cause_which_is_as_bad_as_the_worst_of_it()
 def test_findings_that_have_nothing_to_do_with_each_other_stay_as_they_are() -> None:
     both = [finding("slot-abandoned"), finding("lake-stale")]
 
-    assert folded(both) == both
+    assert inhibited(both) == both
 
 
 def test_a_chain_leads_to_what_began_it() -> None:
@@ -53,7 +52,7 @@ def test_a_source_that_does_not_answer_explains_captures_and_the_age_of_the_lake
 
 
 def test_a_difference_explains_the_conflicts_of_its_own_table_only() -> None:
-    found = folded(
+    found = inhibited(
         [
             finding("verify-differs", subject="public.t"),
             finding("divergence-suspected", subject="public.t"),
@@ -67,7 +66,7 @@ def test_a_difference_explains_the_conflicts_of_its_own_table_only() -> None:
 def test_an_error_that_has_paged_is_the_cause_of_its_dags_failing() -> None:
     paged = alarm("source-auth", "critical", "shop.capture.windows")
 
-    (found,) = folded([finding("capture-failing", subject="shop.capture")], [paged])
+    (found,) = inhibited([finding("capture-failing", subject="shop.capture")], [paged])
 
     assert found.cause == "source-auth shop.capture.windows"
 

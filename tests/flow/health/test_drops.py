@@ -79,7 +79,7 @@ def test_a_pipeline_that_is_torn_down_owns_no_slot_and_opens_no_alarm_about_one_
     found = verdict(replace(LARGE, invalidation="wal_removed", wal_status="lost"), tables=0, record=torn_down)
 
     assert (found.drops, levels(found)) == ((), {})
-    assert not found.samples[OWN.name].own
+    assert not found.facts.samples[OWN.name].own
 
 
 @pytest.mark.parametrize(

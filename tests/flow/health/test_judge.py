@@ -1,5 +1,6 @@
 """From what a check sees to the alarms that should be open. Pure: no server, no clock."""
 
+from collections.abc import Collection
 from dataclasses import replace
 from datetime import timedelta
 from inspect import getmembers, isfunction, signature
@@ -9,21 +10,10 @@ from typing import Any
 import pytest
 
 from penstock.conditions import ALARMS, LEVELS
-from penstock.flow.health import (
-    clock_rule,
-    conflict_rule,
-    place_rules,
-    refusal_rule,
-    rules_lake,
-    rules_server,
-    rules_slot,
-    rules_tables,
-    verified_rule,
-    work_rules,
-)
-from penstock.flow.health.input import DagState
+from penstock.flow.health import rules_lake, rules_server, rules_slot, rules_tables, rules_work
+from penstock.flow.health.airflow_state import DagState
+from penstock.flow.health.input import ClockReading
 from penstock.flow.health.judge import LAKE_RULES, RULES
-from penstock.flow.health.readings import Reading
 from penstock.ledger.health import WindowRate
 from penstock.lsn import Lsn
 from penstock.source.health import SlotStats
@@ -36,6 +26,7 @@ from tests.flow.health.cases import (
     OTHER,
     OWN,
     RECORD,
+    SHOP,
     alarm,
     behind,
     failed,
@@ -48,22 +39,28 @@ from tests.flow.health.cases import (
 PAUSED = {"capture": DagState(paused=True)}
 
 
-@pytest.mark.parametrize("module", [rules_slot, rules_server, verified_rule, conflict_rule, refusal_rule, clock_rule])
-def test_every_rule_of_a_module_is_judged_by(module: ModuleType) -> None:
+@pytest.mark.parametrize(
+    ("module", "form", "listed"),
+    [
+        (rules_slot, "(facts: 'SlotInput')", RULES),
+        (rules_server, "(facts: 'SlotInput')", RULES),
+        (rules_lake, "(facts: 'HealthInput')", LAKE_RULES),
+        (rules_tables, "(facts: 'HealthInput')", LAKE_RULES),
+        (rules_work, "(facts: 'HealthInput')", LAKE_RULES),
+    ],
+)
+def test_every_rule_of_a_module_is_judged_by(module: ModuleType, form: str, listed: Collection[Any]) -> None:
     functions = [each for _, each in getmembers(module, isfunction) if each.__module__ == module.__name__]
-    rules = [each for each in functions if str(signature(each)) == "(case: 'Case') -> 'Iterator[Finding]'"]
+    rules = [each for each in functions if str(signature(each)) == f"{form} -> 'Iterator[Finding]'"]
 
     assert rules
-    assert [each.__name__ for each in rules if each not in RULES] == []
+    assert [each.__name__ for each in rules if each not in listed] == []
 
 
-@pytest.mark.parametrize("module", [rules_lake, work_rules, rules_tables, place_rules])
-def test_every_rule_that_needs_no_source_is_judged_by(module: ModuleType) -> None:
-    functions = [each for _, each in getmembers(module, isfunction) if each.__module__ == module.__name__]
-    rules = [each for each in functions if str(signature(each)) == "(now: 'Standing') -> 'Iterator[Finding]'"]
+def test_what_a_comparison_brings_up_to_date_is_what_its_rules_report() -> None:
+    rules = (rules_tables.differing, rules_tables.unreadable, rules_tables.suspected)
 
-    assert rules
-    assert [each.__name__ for each in rules if each not in LAKE_RULES] == []
+    assert frozenset().union(*(LAKE_RULES[rule] for rule in rules)) == rules_tables.COMPARED
 
 
 def test_a_healthy_pipeline_has_no_alarm() -> None:
@@ -112,7 +109,7 @@ def test_the_two_numbers_are_two_alarms() -> None:
     ],
 )
 def test_a_limit_is_the_smallest_of_what_is_known(server: Any, health: Any, limits: tuple[int, ...]) -> None:
-    found = verdict(OWN, rules=policy(**health), **server).limits
+    found = verdict(OWN, rules=policy(**health), **server).facts.limits
 
     assert (found.warn, found.critical, found.drop) == limits
 
@@ -173,8 +170,9 @@ def test_a_position_stands_still_only_while_there_is_something_to_read(changes: 
 
 def test_without_a_schedule_nothing_stands_still() -> None:
     slot = behind(retained=MIB)
+    unscheduled = SHOP.model_copy(update={"capture": SHOP.capture.model_copy(update={"schedule": None})})
 
-    assert levels(verdict(slot, pause=None, last={slot.name: remembered(slot, 10**6)})) == {}
+    assert levels(verdict(slot, pipeline=unscheduled, last={slot.name: remembered(slot, 10**6)})) == {}
 
 
 @pytest.mark.parametrize(("timeout", "level"), [(0, None), (180, None), (179, "warn"), (60, "critical")])
@@ -202,8 +200,8 @@ def test_decoding_by_way_of_the_disk_is_reported_when_it_is_much() -> None:
 
 
 def test_a_paused_capture_is_worse_the_more_waits() -> None:
-    assert levels(verdict(OWN, dags=PAUSED)) == {"capture-paused": "warn"}
-    assert levels(verdict(behind(retained=2 * GIB), dags=PAUSED))["capture-paused"] == "critical"
+    assert levels(verdict(OWN, airflow=PAUSED)) == {"capture-paused": "warn"}
+    assert levels(verdict(behind(retained=2 * GIB), airflow=PAUSED))["capture-paused"] == "critical"
 
 
 def test_a_capture_that_fails_is_reported_since_when() -> None:
@@ -288,18 +286,18 @@ def test_a_synchronised_slot_cannot_be_read_on_its_standby() -> None:
 def test_a_server_that_does_not_know_since_when_a_slot_rests_is_remembered_for() -> None:
     last = remembered(OWN, 500, inactive_since=NOW - timedelta(seconds=800))
 
-    assert verdict(OWN, last={OWN.name: last}).samples[OWN.name].inactive_since == NOW - timedelta(seconds=800)
-    assert verdict(OWN).samples[OWN.name].inactive_since == NOW
+    assert verdict(OWN, last={OWN.name: last}).facts.samples[OWN.name].inactive_since == NOW - timedelta(seconds=800)
+    assert verdict(OWN).facts.samples[OWN.name].inactive_since == NOW
     moved = replace(last, confirmed_lsn=Lsn(5))
-    assert verdict(OWN, last={OWN.name: moved}).samples[OWN.name].inactive_since == NOW
-    assert verdict(replace(OWN, active=True), last={OWN.name: last}).samples[OWN.name].inactive_since is None
+    assert verdict(OWN, last={OWN.name: moved}).facts.samples[OWN.name].inactive_since == NOW
+    assert verdict(replace(OWN, active=True), last={OWN.name: last}).facts.samples[OWN.name].inactive_since is None
 
 
 @pytest.mark.parametrize(
     ("changes", "drains"),
     [
         ({}, True),
-        ({"dags": PAUSED}, False),
+        ({"airflow": PAUSED}, False),
         ({"record": replace(RECORD, state="halted", halted_slug="slot-ahead")}, False),
         ({"rules": policy(drain=False)}, False),
     ],
@@ -316,7 +314,7 @@ def test_the_forecast_says_when_the_next_limit_is_reached() -> None:
 
 
 def test_critical_findings_come_first_and_every_finding_is_in_the_catalogue() -> None:
-    found = verdict(behind(retained=6 * GIB), dags=PAUSED, slots_taken=20, transactions=(transaction(),))
+    found = verdict(behind(retained=6 * GIB), airflow=PAUSED, slots_taken=20, transactions=(transaction(),))
 
     assert [each.level for each in found.findings] == sorted(each.level for each in found.findings)
     for each in found.findings:
@@ -345,10 +343,10 @@ def test_critical_findings_come_first_and_every_finding_is_in_the_catalogue() ->
     ],
 )
 def test_a_clock_that_is_not_the_ledgers_is_named(source: int, ledger: int, slow: int, found: dict[str, str]) -> None:
-    def reading(by: int) -> Reading:
-        return Reading(NOW + timedelta(seconds=by + slow), NOW, NOW + timedelta(seconds=slow))
+    def reading(by: int) -> ClockReading:
+        return ClockReading(NOW + timedelta(seconds=by + slow), NOW, NOW + timedelta(seconds=slow))
 
-    findings = verdict(OWN, source_clock=reading(source), ledger_clock=reading(ledger)).findings
+    findings = verdict(OWN, source_clock=reading(source), clock=reading(ledger)).findings
 
     assert {each.subject: each.slug for each in findings} == dict.fromkeys(found, "clocks-differ")
     assert all(found[each.subject] in each.message for each in findings)

@@ -13,8 +13,8 @@ import pytest
 from penstock.errors import SourceError
 from penstock.flow.capture import run as capture
 from penstock.flow.health import report
-from penstock.flow.health.input import DagState
-from penstock.flow.health.watcher import watch_the_watcher
+from penstock.flow.health.airflow_state import DagState
+from penstock.flow.health.run import watch_the_watcher
 from tests.flow.health.conftest import Desk
 
 

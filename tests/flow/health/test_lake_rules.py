@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from penstock.flow.health import report
-from penstock.flow.health.input import DagState, Disk, Standing, disks
+from penstock.flow.health.airflow_state import DagState
+from penstock.flow.health.input import Disk, HealthInput
 from penstock.flow.health.judge import LAKE_RULES
+from penstock.flow.health.observe import disks
 from penstock.ledger.health import LateWork, OpenCopy, StillTable
 from penstock.ledger.page_queries import PipelinePanel
-from tests.flow.health.cases import GIB, NOW, OWN, RECORD, SHOP, alarm, failed, policy, verdict
+from tests.flow.health.cases import GIB, NOW, OWN, RECORD, SHOP, alarm, failed, lake_facts, verdict
 
 
 def ago(**span: float) -> Any:
@@ -30,29 +32,27 @@ LAKE = PipelinePanel(
 WAITING = {"unmerged_windows": 1, "unmerged_changes": 1200, "unmerged_since": ago(minutes=20)}
 
 
-def standing(keys: Any = None, lake: Any = None, **changes: Any) -> Standing:
-    settings = {**SHOP.model_dump(by_alias=True), **(keys or {})}
-    pipeline = type(SHOP).model_validate(settings)
+def standing(keys: Any = None, lake: Any = None, **changes: Any) -> HealthInput:
     done = LateWork(maintained_at=ago(hours=1), filled_upto=ago(hours=12), sampled_at=NOW)
-    shown = replace(LAKE, created_at=ago(days=1), **(lake or {}))
-    return Standing(pipeline, NOW, **{"lake": shown, "late": done, **changes})
+    shown = replace(LAKE, **{"created_at": ago(days=1), **(lake or {})})
+    return lake_facts(keys, **{"lake": shown, "late": done, **changes})
 
 
-def found(now: Standing) -> dict[str, str]:
+def found(now: HealthInput) -> dict[str, str]:
     """The alarms, with level; each is one of those that its rule may open."""
     findings = [(rule, finding) for rule in LAKE_RULES for finding in rule(now)]
     assert [finding.slug for rule, finding in findings if finding.slug not in LAKE_RULES[rule]] == []
     return {finding.slug: finding.level for _, finding in findings}
 
 
-def message(now: Standing) -> str:
+def message(now: HealthInput) -> str:
     (finding,) = [finding for rule in LAKE_RULES for finding in rule(now)]
     return finding.message
 
 
 def test_a_pipeline_that_is_well_has_no_alarm() -> None:
     assert found(standing()) == {}
-    assert found(Standing(SHOP, NOW)) == {}, "nor has one that the ledger does not know"
+    assert found(HealthInput(SHOP, NOW)) == {}, "nor has one that the ledger does not know"
 
 
 @pytest.mark.parametrize(
@@ -85,11 +85,11 @@ def test_freshness_is_said_in_human_words() -> None:
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        ({"dags": {"merge": DagState(paused=True)}}, "merge-paused"),
+        ({"airflow": {"merge": DagState(paused=True)}}, "merge-paused"),
         ({"outcomes": [failed("merge", "spark", 720, "spark-failed")]}, "merge-failing"),
         ({}, "merge-late"),
-        ({"dags": {"merge": DagState(paused=False, under_way=True)}}, None),
-        ({"dags": {"merge": DagState(missing=True)}}, "merge-late"),
+        ({"airflow": {"merge": DagState(paused=False, under_way=True)}}, None),
+        ({"airflow": {"merge": DagState(missing=True)}}, "merge-late"),
     ],
 )
 def test_changes_that_wait_for_a_merge_say_why_it_does_not_come(changes: Any, expected: str | None) -> None:
@@ -134,8 +134,8 @@ def test_every_paused_table_is_an_alarm_that_names_its_way_out() -> None:
     ("changes", "expected"),
     [
         ({"outcomes": [failed("resync", "build", 60, "spark-failed")]}, {"resync-failing"}),
-        ({"dags": {"resync": DagState(paused=True)}}, {"resync-failing"}),
-        ({"dags": {"resync": DagState(paused=False)}}, set()),
+        ({"airflow": {"resync": DagState(paused=True)}}, {"resync-failing"}),
+        ({"airflow": {"resync": DagState(paused=False)}}, set()),
     ],
 )
 def test_a_resync_that_fails_or_is_paused_matters_while_a_table_waits(changes: Any, expected: set[str]) -> None:
@@ -166,9 +166,9 @@ def test_scheduled_work_is_overdue_after_two_schedules_or_when_it_fails(verb: st
 
     assert found(standing(keys, late=LateWork(**{**well, **late}))) == {f"{verb}-overdue": "warn"}
     assert "is paused; it was last done 3 d ago" in message(
-        standing(keys, late=LateWork(**{**well, **late}), dags=states)
+        standing(keys, late=LateWork(**{**well, **late}), airflow=states)
     )
-    assert found(standing(keys, late=LateWork(**well), dags=states)) == {}, "a pause that has not mattered yet"
+    assert found(standing(keys, late=LateWork(**well), airflow=states)) == {}, "a pause that has not mattered yet"
     fails = standing(keys, late=LateWork(**well), outcomes=[failed(verb, verb, 60, "spark-failed")])
     assert found(fails) == {f"{verb}-overdue": "warn"}
     off = {verb: {"schedule": None}}
@@ -186,10 +186,9 @@ def test_changelogs_that_nobody_unpaused_are_not_missed() -> None:
     old = {"created_at": ago(days=9)}
 
     for state in (DagState(), DagState(paused=True)):
-        now = standing(late=never, dags={"changelog": state})
-        assert found(replace(now, lake=replace(LAKE, **old))) == {}
-    now = standing(late=never, dags={"changelog": DagState(paused=False)})
-    assert found(replace(now, lake=replace(LAKE, **old))) == {"changelog-overdue": "warn"}
+        assert found(standing(lake=old, late=never, airflow={"changelog": state})) == {}
+    unpaused = standing(lake=old, late=never, airflow={"changelog": DagState(paused=False)})
+    assert found(unpaused) == {"changelog-overdue": "warn"}
 
 
 @pytest.mark.parametrize(("free", "expected"), [(11, None), (9, "warn"), (2, "critical"), (None, None)])
@@ -223,7 +222,7 @@ def test_critical_alarms_that_nobody_hears_are_told_to_those_who_hear_warnings(
 
 
 def test_a_watcher_that_is_paused_or_silent_is_told() -> None:
-    assert found(standing(dags={"slot_health": DagState(paused=True)})) == {"slot-unwatched": "critical"}
+    assert found(standing(airflow={"slot_health": DagState(paused=True)})) == {"slot-unwatched": "critical"}
     silent = LateWork(maintained_at=NOW, filled_upto=NOW, sampled_at=ago(minutes=26))
     assert found(standing(late=silent)) == {"slot-unwatched": "critical"}
     assert found(standing(late=replace(silent, sampled_at=ago(minutes=24)))) == {}
@@ -255,7 +254,7 @@ def test_freshness_and_what_waits_are_gauges() -> None:
 
 def test_the_report_says_how_full_a_disk_is_and_of_which_place_that_is_unknown() -> None:
     near, far = Disk("lake", "/lake", 5 * GIB, 100 * GIB), Disk("landing zone", "s3a://bucket/landing/")
-    said = report.lines(verdict(OWN, lake=LAKE, disks=[near, far]), policy())
+    said = report.lines(verdict(OWN, lake=LAKE, disks=[near, far]))
 
     assert ("disk of the lake", "5.0 GiB free of 100.0 GiB") in said
     assert ("cannot see", "how full the landing zone is, at s3a://bucket/landing/") in said

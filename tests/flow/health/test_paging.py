@@ -6,7 +6,7 @@ import pytest
 
 from penstock.conditions import ALARMS, PAGED
 from penstock.errors import LakeError, SourceError
-from penstock.flow.health import paging
+from penstock.flow.health import alarms
 from penstock.flow.health.alerts import Alert, Delivery
 from penstock.flow.recover import resume, teardown
 from tests.flow.health.conftest import Watched
@@ -16,7 +16,7 @@ TASK = "shop.capture.windows"
 
 def meet(watched: Watched, slug: str = "source-disk-full", task: str = TASK) -> None:
     tree = SourceError if slug.startswith("source-") else LakeError
-    paging.page(watched.env.ctx, tree(slug, "expected room, got none; make some"), task, watched.deliver)
+    alarms.page(watched.env.ctx, tree(slug, "expected room, got none; make some"), task, watched.deliver)
 
 
 def told(watched: Watched) -> list[tuple[str, str, str]]:
@@ -44,9 +44,9 @@ def test_an_error_is_sent_once_and_again_only_at_its_interval(watched: Watched) 
 def test_it_ends_when_the_task_that_met_it_succeeds_and_not_when_another_does(watched: Watched) -> None:
     meet(watched)
 
-    paging.task_succeeded(watched.env.ctx, "shop.merge.plan", watched.deliver)
+    alarms.task_succeeded(watched.env.ctx, "shop.merge.plan", watched.deliver)
     assert watched.open_alarms() == {"source-disk-full": "critical"}
-    paging.task_succeeded(watched.env.ctx, TASK, watched.deliver)
+    alarms.task_succeeded(watched.env.ctx, TASK, watched.deliver)
 
     assert watched.open_alarms() == {}
     assert [happening for happening, _, _ in told(watched)] == ["opened", "closed"]
@@ -72,7 +72,7 @@ def test_slot_health_sends_again_what_no_channel_has_taken(watched: Watched) -> 
     def refuse(_: Alert) -> Delivery:
         return Delivery(0, ("expected channel hook to take an alert, but its JSON did not",))
 
-    paging.page(watched.env.ctx, SourceError("source-corrupt", "expected whole files"), TASK, refuse)
+    alarms.page(watched.env.ctx, SourceError("source-corrupt", "expected whole files"), TASK, refuse)
     assert any("[alert-undelivered]" in line for line in watched.env.lines)
     watched.check()
 
@@ -88,7 +88,7 @@ def test_a_source_that_slot_health_has_sent_an_alert_of_gets_no_second_one(watch
     finally:
         server.password = password
 
-    paging.page(watched.env.ctx, refused.value, TASK, watched.deliver)
+    alarms.page(watched.env.ctx, refused.value, TASK, watched.deliver)
 
     assert refused.value.slug == "source-auth"
     assert [slug for _, slug, _ in told(watched)] == ["source-unreachable"]

@@ -15,7 +15,7 @@ import pytest
 from penstock.config.connections import Connection
 from penstock.errors import SourceError
 from penstock.flow.capture import run as capture
-from penstock.flow.health import paging
+from penstock.flow.health import alarms
 from penstock.source import session
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Server
@@ -285,7 +285,7 @@ def test_decoding_limit(own: Server, watched_on: NewWatched, hire: Hire) -> None
     watched.noise(1)
     with pytest.raises(SourceError, match="decoding-limit") as caught:
         capture.capture(watched.env.ctx)
-    paging.page(watched.env.ctx, caught.value, "shop.capture.windows", watched.deliver)
+    alarms.page(watched.env.ctx, caught.value, "shop.capture.windows", watched.deliver)
     assert watched.open_alarms() == {"decoding-limit": "critical"}
 
     assert "1MB" in oncall.confirm("decoding-limit")
@@ -296,7 +296,7 @@ def test_decoding_limit(own: Server, watched_on: NewWatched, hire: Hire) -> None
     watched.env.sql("alter role postgres set temp_file_limit = '-1'")  # the tests' own reader
 
     assert capture.capture(watched.env.ctx).changes == 999
-    paging.task_succeeded(watched.env.ctx, "shop.capture.windows", watched.deliver)
+    alarms.task_succeeded(watched.env.ctx, "shop.capture.windows", watched.deliver)
     assert watched.open_alarms() == {}
 
 
@@ -312,7 +312,7 @@ def test_source_auth(watched: Watched, oncall: OnCall) -> None:
         with pytest.raises(SourceError) as caught:
             session.connect(reader, what="test")
         assert caught.value.slug == "source-auth"
-        paging.page(watched.env.ctx, caught.value, "shop.capture.windows", watched.deliver)
+        alarms.page(watched.env.ctx, caught.value, "shop.capture.windows", watched.deliver)
         assert watched.open_alarms() == {"source-auth": "critical"}
 
         shown = oncall.confirm("source-auth", role=role)
@@ -322,7 +322,7 @@ def test_source_auth(watched: Watched, oncall: OnCall) -> None:
 
         with session.connect(reader, what="test") as conn:
             assert conn.execute("select id from sales.orders").fetchall() == [(1,)]
-        paging.task_succeeded(watched.env.ctx, "shop.capture.windows", watched.deliver)
+        alarms.task_succeeded(watched.env.ctx, "shop.capture.windows", watched.deliver)
         assert watched.open_alarms() == {}
     finally:
         watched.env.sql(f"drop owned by {role}; drop role {role}")

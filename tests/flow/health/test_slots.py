@@ -13,7 +13,7 @@ import pytest
 from penstock.errors import PenstockError, SourceError
 from penstock.flow.capture import run as capture
 from penstock.flow.guards import slot_work
-from penstock.flow.health import act, report
+from penstock.flow.health import report, run
 from penstock.flow.recover.teardown import teardown
 from penstock.source import session
 from stack.servers.postgres import Database
@@ -202,7 +202,7 @@ def foreign_due(watched: Watched) -> Iterator[str]:
     foreign = watched.foreign(f"reporting_{watched.env.name}")
     watched.policy(dry_run=False, drop={"foreign": [RULE]})
     watched.noise(1)
-    watched.env.ctx.ledger.health.record_slot_samples(watched.env.name, watched.look().samples.values())
+    watched.env.ctx.ledger.health.record_slot_samples(watched.env.name, watched.look().facts.samples.values())
     wait_until(lambda: watched.look().drops, "a slot to drop", pause=0.3)
     yield foreign
     if foreign in watched.slots():
@@ -224,7 +224,7 @@ def test_a_slot_that_another_session_took_between_the_decision_and_the_drop_stay
     verdict = watched.look()
     reader = reading(watched.env.source, foreign_due)
     try:
-        act.act(watched.env.ctx, verdict, watched.deliver)
+        run.act(watched.env.ctx, verdict, watched.deliver)
         assert foreign_due in watched.slots()
         assert any("did not drop" in message for message in watched.events("slot-abandoned"))
         assert watched.look().drops == (), "an active slot is not even judged"
@@ -236,7 +236,7 @@ def test_a_slot_that_moved_between_the_decision_and_the_drop_stays(watched: Watc
     verdict = watched.look()
     watched.env.sql(f"select pg_replication_slot_advance('{foreign_due}', pg_current_wal_flush_lsn())")
 
-    act.act(watched.env.ctx, verdict, watched.deliver)
+    run.act(watched.env.ctx, verdict, watched.deliver)
 
     assert foreign_due in watched.slots()
     assert any("moved" in message for message in watched.events("slot-abandoned"))
@@ -247,7 +247,7 @@ def test_a_slot_that_was_replaced_between_the_decision_and_the_drop_stays(watche
     watched.env.sql(f"select pg_drop_replication_slot('{foreign_due}')")
     watched.foreign(foreign_due)
 
-    act.act(watched.env.ctx, verdict, watched.deliver)
+    run.act(watched.env.ctx, verdict, watched.deliver)
 
     assert foreign_due in watched.slots()
 
@@ -275,7 +275,7 @@ def test_a_slot_of_another_database_stays_unless_the_rule_names_the_database(
     watched.noise(1)
     watched.check()
     deadline = time.monotonic() + 120
-    while watched.look().samples[foreign].inactive_since is None:
+    while watched.look().facts.samples[foreign].inactive_since is None:
         assert time.monotonic() < deadline
     watched.check()
     assert foreign in watched.slots()
@@ -407,8 +407,8 @@ def test_a_role_without_rights_is_shown_what_it_could_not_see(watched: Watched) 
 def test_the_report_reads_well_and_is_plain_data_too(watched: Watched) -> None:
     watched.noise(20)
     verdict = watched.look()
-    lines = dict(report.lines(verdict, watched.env.ctx.pipeline.health))
-    plain = report.plain(verdict, watched.env.ctx.pipeline.health)
+    lines = dict(report.lines(verdict))
+    plain = report.plain(verdict)
 
     assert "keeps" in lines["warn slot-retained"]
     assert lines["alerts go to"].startswith("no one")

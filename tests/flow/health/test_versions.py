@@ -38,8 +38,8 @@ def test_a_slot_goes_from_warn_to_lost_and_is_dropped_on_every_version(server: S
     watched.env.sql("checkpoint")
     verdict = watched.check().verdict
     assert watched.open_alarms() == {"slot-lost": "critical"}
-    assert verdict.samples[watched.slot].invalidation == "wal_removed"
-    assert verdict.samples[watched.slot].inactive_since is not None
+    assert verdict.facts.samples[watched.slot].invalidation == "wal_removed"
+    assert verdict.facts.samples[watched.slot].inactive_since is not None
 
     watched.policy(dry_run=False)
     watched.check()
@@ -54,7 +54,7 @@ def test_an_idle_timeout_is_foretold_and_then_recognised(impatient18: Server, wa
 
     def lost() -> bool:
         watched.env.sql("checkpoint")
-        return watched.look().samples[watched.slot].invalidation is not None
+        return watched.look().facts.samples[watched.slot].invalidation is not None
 
     wait_until(lost, "the invalidation")
     watched.check()

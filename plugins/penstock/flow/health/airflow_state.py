@@ -1,4 +1,4 @@
-"""What Airflow says of DAGs and tasks, as far as the page shows it: plain values, so that the page needs no Airflow to be tested."""
+"""What Airflow says of DAGs and tasks: plain values, so that rules and the page need no Airflow to be tested."""
 
 from __future__ import annotations
 
@@ -6,7 +6,17 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from penstock.flow.health.input import DagState
+
+@dataclass(frozen=True, slots=True)
+class DagState:
+    """Say how a DAG stands, as far as whoever runs us can see; `paused` is None where it can't.
+
+    `missing`: Airflow has no such DAG. `under_way`: a run of it is queued or running.
+    """
+
+    paused: bool | None = None
+    missing: bool = False
+    under_way: bool = False
 
 
 @dataclass(frozen=True, slots=True)

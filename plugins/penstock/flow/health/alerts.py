@@ -8,14 +8,14 @@ share one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
 from penstock.conditions import ALARMS, LEVELS, Level
 from penstock.config.policy import Critical, Health, Warn
 from penstock.flow.health.links import Links
-from penstock.ledger.health import AlarmRecord
+from penstock.ledger.health import AlarmRecord, FoundAlarm
 from penstock.printable import printable
 from penstock.units import sentence, size, span
 
@@ -23,7 +23,7 @@ Happening = Literal["opened", "raised", "lasts", "closed"]
 HOLD_SECONDS = 900
 """What has lost its cause is told only if it lasts so long after: most of it ends soon."""
 _NAMED = 10
-_SAID_ELSEWHERE = frozenset({"next", "since", "follows", "dag", "run_id", "task", "place"})
+_OTHER_LINES = frozenset({"next", "since", "follows", "dag", "run_id", "task", "place"})
 _BYTES = frozenset({"unread", "retained", "safe_wal_size", "warn", "critical"})
 _RATES = frozenset({"written_per_second", "read_per_second"})
 _SPANS = frozenset({"seconds", "timeout", "pause", "idle", "longest_window"})
@@ -71,22 +71,23 @@ class Alert:
             yield "what", f"and {len(self.alarms) - _NAMED} more"
         end = alarm.closed_at or self.at
         yield "level", f"closed at {end:%F %T} UTC" if over else self.level
-        yield "since", f"{alarm.opened_at:%F %T} UTC, for {span((end - alarm.opened_at).total_seconds())}"
-        yield "numbers", "" if self.others else said(alarm.numbers)
+        if alarm.number:
+            yield "since", f"{alarm.opened_at:%F %T} UTC, for {span((end - alarm.opened_at).total_seconds())}"
+        yield "numbers", "" if self.others else _numbers(alarm.numbers)
         if not over:
             for each in alarm.numbers.get("follows", ()):
                 yield "follows", sentence(str(each))
             yield "next", sentence(str(alarm.numbers.get("next", "")))
-            yield "gets worse", ALARMS[alarm.slug].worsens
+            yield "gets worse", ALARMS[alarm.slug].worsens if alarm.slug in ALARMS else ""
         yield "runbook", self.runbook
         if not over:
             yield from self._ways()
         yield "page", self.links.page(self.pipeline)
 
     def _ways(self) -> Iterator[tuple[str, str]]:
-        numbers, verb = self.alarm.numbers, ALARMS[self.alarm.slug].dag
-        if verb:
-            dag_id = f"{self.pipeline}.{verb}"
+        numbers, kind = self.alarm.numbers, ALARMS.get(self.alarm.slug)
+        if kind is not None and kind.dag:
+            dag_id = f"{self.pipeline}.{kind.dag}"
             yield "DAG", f"{dag_id} {self.links.dag(dag_id)}".strip()
         if run_id := numbers.get("run_id"):
             yield "run", self.links.run(numbers["dag"], run_id) or run_id
@@ -94,17 +95,17 @@ class Alert:
                 yield "log", self.links.log(numbers["dag"], run_id, task)
 
 
-def said(numbers: Mapping[str, Any]) -> str:
+def _numbers(numbers: Mapping[str, Any]) -> str:
     """Return an alarm's numbers as a person reads them; what another line says is left out."""
     shown = [
-        f"{name.removesuffix('_bytes').removesuffix('_seconds').replace('_', ' ')} {_said(name, value)}"
+        f"{name.removesuffix('_bytes').removesuffix('_seconds').replace('_', ' ')} {_number(name, value)}"
         for name, value in numbers.items()
-        if name not in _SAID_ELSEWHERE and value is not None
+        if name not in _OTHER_LINES and value is not None
     ]
     return ", ".join(shown)
 
 
-def _said(name: str, value: Any) -> str:
+def _number(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
@@ -129,6 +130,11 @@ class Delivery:
 Deliver = Callable[[Alert], Delivery]
 
 
+def no_delivery(_: Alert) -> Delivery:
+    """Send no alert: the event and the log line are all."""
+    return Delivery()
+
+
 def alerts(
     pipeline: str, alarms: Sequence[AlarmRecord], policy: Health, now: datetime, links: Links | None = None
 ) -> list[Alert]:
@@ -144,6 +150,14 @@ def alerts(
         for (_, happening, level), (first, *others) in due.items()
     ]
     return sorted(found, key=lambda alert: -LEVELS.index(alert.level))
+
+
+def unrecorded(pipeline: str, found: FoundAlarm, policy: Health, at: datetime) -> Alert:
+    """Return the alert of what no ledger has on record, as if it had just been opened there."""
+    never: dict[str, Any] = {"last_notified_at": None, "last_notified_level": None, "closed_at": None}
+    alarm = AlarmRecord(number=0, pipeline=pipeline, opened_at=at, seen_at=at, **asdict(found), **never)
+    channels = tuple(of_level(policy, found.level).channels)
+    return Alert(pipeline, alarm, "opened", found.level, channels, at, links=Links(published=policy.runbooks))
 
 
 def of_level(policy: Health, level: Level) -> Warn | Critical:

@@ -1,4 +1,6 @@
-"""Which slots the policy drops, and why. Pure: it decides, and changes nothing.
+"""Which slots the policy drops, and why; and the drop of one, if it is still as it was judged.
+
+`drops` is pure. The pipeline's own slot is dropped only under its lock, so that no capture is at work.
 
 Never an active slot, never a temporary or a synchronised one, never another living pipeline's. As the own one only what
 `penstock.flow.slot_ownership` calls ours; of others only what a rule of the policy names, with its type and database.
@@ -7,15 +9,21 @@ Never an active slot, never a temporary or a synchronised one, never another liv
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any
 
 from penstock.config.policy import ForeignRule
-from penstock.flow.health.findings import Case
+from penstock.errors import PenstockError, SourceError
+from penstock.flow.context import Context
+from penstock.flow.guards import slot_work
+from penstock.flow.health.input import SlotInput
 from penstock.flow.health.rules_slot import orphaned
 from penstock.flow.slot_ownership import why_not_ours
+from penstock.source import health as source
+from penstock.source import server_info, session
 from penstock.source.slot import SlotFacts, drop_statement
 from penstock.units import size, span
 
@@ -36,53 +44,53 @@ class Drop:
         return drop_statement(self.slot.name)
 
 
-def drops(case: Case) -> list[Drop]:
+def drops(facts: SlotInput) -> list[Drop]:
     """Return the slots that may be dropped now."""
-    return [*_own(case), *_foreign(case)]
+    return [*_own(facts), *_foreign(facts)]
 
 
 def _droppable(slot: SlotFacts) -> bool:
     return not (slot.active or slot.temporary or slot.synced)
 
 
-def _own(case: Case) -> Iterator[Drop]:
-    slot, sample, record = case.seen.own, case.own, case.seen.known.record
-    if slot is None or sample is None or record is None or not case.policy.drop.own or not _droppable(slot):
+def _own(facts: SlotInput) -> Iterator[Drop]:
+    slot, sample, record = facts.own_slot, facts.own, facts.record
+    if slot is None or sample is None or record is None or not facts.policy.drop.own or not _droppable(slot):
         return
-    if why_not_ours(record, slot, case.seen.seen.server) is not None:
+    if why_not_ours(record, slot, facts.source.server) is not None:
         return
-    reason = orphaned(case)
-    numbers = {"retained": sample.retained, "unread": sample.unread, "drop": case.limits.drop}
+    reason = orphaned(facts)
+    numbers = {"retained": sample.retained, "unread": sample.unread, "drop": facts.limits.drop}
     if sample.invalidation:
         yield Drop(slot, True, "slot-lost", f"it was invalidated ({sample.invalidation})", numbers)
     elif reason:
         yield Drop(slot, True, "slot-orphaned", reason, numbers)
-    elif (sample.retained or 0) >= case.limits.drop:
-        beyond = (sample.at - _beyond_since(case)).total_seconds()
-        if beyond >= case.policy.drop.patience:
-            said = f"it keeps {size(sample.retained)}, the limit for dropping is {size(case.limits.drop)}"
+    elif (sample.retained or 0) >= facts.limits.drop:
+        beyond = (sample.at - _beyond_since(facts)).total_seconds()
+        if beyond >= facts.policy.drop.patience:
+            said = f"it keeps {size(sample.retained)}, the limit for dropping is {size(facts.limits.drop)}"
             said += f", and it has been beyond that for {span(beyond)}"
             yield Drop(slot, True, "slot-retained", said, {**numbers, "seconds_beyond": round(beyond)})
 
 
-def _beyond_since(case: Case) -> datetime:
+def _beyond_since(facts: SlotInput) -> datetime:
     """Return the time of the first of the newest samples that are all beyond the limit for dropping."""
-    since = case.seen.at
-    for each in case.seen.known.history:
-        if (each.retained or 0) < case.limits.drop:
+    since = facts.at
+    for each in facts.memory.history:
+        if (each.retained or 0) < facts.limits.drop:
             break
         since = each.at
     return since
 
 
-def _foreign(case: Case) -> Iterator[Drop]:
-    for slot in case.seen.foreign:
-        if not _droppable(slot) or slot.name in case.seen.known.others:
+def _foreign(facts: SlotInput) -> Iterator[Drop]:
+    for slot in facts.foreign:
+        if not _droppable(slot) or slot.name in facts.memory.others:
             continue
-        for rule in case.policy.drop.foreign:
-            sample = case.samples[slot.name]
-            idle, kept = case.age(sample.inactive_since), sample.retained or 0
-            if _named(rule, slot, case.seen.seen.server.database) and idle > rule.inactive and kept > rule.retained:
+        for rule in facts.policy.drop.foreign:
+            sample = facts.samples[slot.name]
+            idle, kept = facts.age(sample.inactive_since), sample.retained or 0
+            if _named(rule, slot, facts.source.server.database) and idle > rule.inactive and kept > rule.retained:
                 said = f"rule {rule.name!r}: inactive for {span(idle)} (more than {span(rule.inactive)}), "
                 said += f"and it keeps {size(kept)} (more than {size(rule.retained)})"
                 numbers = {"retained": kept, "inactive": round(idle), "rule": rule.model_dump(mode="json")}
@@ -94,3 +102,63 @@ def _named(rule: ForeignRule, slot: SlotFacts, database: str) -> bool:
     if slot.slot_type != rule.type or not fnmatchcase(slot.name, rule.name):
         return False
     return rule.type == "physical" or slot.database == (rule.database or database)
+
+
+def drop(ctx: Context, each: Drop) -> bool:
+    """Drop a slot that the policy names, unless it only asks for a dry run; return whether it was dropped."""
+    details = {**each.numbers, "slot": each.slot.name, "statement": each.statement}
+    if ctx.pipeline.health.dry_run:
+        ctx.progress(f"dry run, would run: {each.statement} because {each.reason}")
+        return False
+    slug = "slot-dropped" if each.own else each.alarm
+    try:
+        dropped = _drop(ctx, each)
+    except PenstockError as error:  # the alarm stays open and is sent; the other slots are still to be looked after
+        if not isinstance(error, SourceError) and error.slug != "work-under-way":
+            raise
+        _not_dropped(ctx, slug, each, error, details)
+        return False
+    if not dropped:
+        _not_dropped(ctx, slug, each, None, details)
+        return False
+    message = f"dropped slot {each.slot.name}, because {each.reason}; ran: {each.statement}"
+    ctx.progress(message)
+    ctx.ledger.events.add(ctx.name, slug=slug, level="error", message=message, details=details)
+    return True
+
+
+def _drop(ctx: Context, each: Drop) -> bool:
+    with (
+        session.connect(ctx.source, what=f"{ctx.name}:health", statement_timeout=30) as conn,
+        slot_work(ctx) if each.own else nullcontext(),
+    ):
+        if each.own and _is_of_another(ctx, conn, each):
+            return False
+        dropped = source.drop_unmoved(conn, each.slot)
+        if dropped and each.own:
+            _halt(ctx, each)
+        return dropped
+
+
+def _is_of_another(ctx: Context, conn: session.SourceSession, each: Drop) -> bool:
+    """Return whether the pipeline has lost its slot since it was judged: a teardown may have ended in between."""
+    record = ctx.ledger.pipelines.get(ctx.name)
+    return why_not_ours(record, each.slot, server_info.read(conn)) is not None
+
+
+def _halt(ctx: Context, each: Drop) -> None:
+    ctx.ledger.pipelines.halt(
+        ctx.name,
+        slug="slot-dropped",
+        reason=(
+            f"slot health dropped slot {each.slot.name} at {each.slot.confirmed}, because {each.reason}; "
+            f"changes since then are lost to the stream: trigger {ctx.name}.recover"
+        ),
+    )
+
+
+def _not_dropped(ctx: Context, slug: str, each: Drop, error: PenstockError | None, details: dict[str, Any]) -> None:
+    why = error.message if error else "it was taken, moved or replaced between the decision and the drop"
+    message = f"did not drop slot {each.slot.name}: {why}"
+    ctx.progress(message)
+    ctx.ledger.events.add(ctx.name, slug=slug, level="warning", message=message, details=details)

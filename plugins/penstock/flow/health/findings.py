@@ -1,17 +1,40 @@
-"""What a rule is given and what it says: one finding is one alarm that should be open now."""
+"""What a rule says: one finding is one alarm that should be open now. One cause, one message. Pure.
+
+`FOLLOWS` says what follows from what: that is named in the alert of its cause and sends none of its own. Both stay open alarms:
+the page shows them all, and what still lasts when its cause is over is sent then.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from penstock.conditions import Level
-from penstock.config.policy import Health
-from penstock.flow.health.limits import Forecast, Limits, level_of
-from penstock.flow.health.observe import Observation
-from penstock.ledger.health import SlotSample
+from penstock.conditions import LEVELS, PAGED, Level
+from penstock.ledger.health import AlarmRecord, FoundAlarm
+
+_QUEUE = frozenset({"slot-retained", "slot-unread", "slot-stalled"})
+_CAPTURE = _QUEUE | {"lake-stale"}
+FOLLOWS: dict[str, frozenset[str]] = {
+    "source-unreachable": _CAPTURE | {"capture-failing", "verify-overdue"},
+    "slot-lost": frozenset({"pipeline-halted", "capture-failing", "lake-stale"}),
+    "slot-missing": frozenset({"pipeline-halted", "capture-failing", "lake-stale"}),
+    "slot-synced": _CAPTURE | {"capture-failing"},
+    "pipeline-halted": _CAPTURE | {"capture-failing", "capture-paused"},
+    "capture-paused": _CAPTURE,
+    "capture-failing": _CAPTURE,
+    "capture-too-slow": frozenset({"slot-unread", "lake-stale"}),
+    "storage-nearly-full": frozenset({"merge-failing", "maintain-overdue"}),
+    "merge-paused": frozenset({"lake-stale"}),
+    "merge-failing": frozenset({"lake-stale"}),
+    "merge-late": frozenset({"lake-stale"}),
+    "publication-narrow": frozenset({"table-paused"}),
+    "resync-failing": frozenset({"copy-stalled"}),
+}
+"""What follows from a cause, the causes that explain more first."""
+SAME_SUBJECT = {"verify-differs": frozenset({"divergence-suspected"})}
+"""The same, of one table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,28 +53,62 @@ class Finding:
     cause: str | None = None
     """The alarm that names this one."""
 
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """Hold all that a rule may look at; `own` is None where the server has no slot of the pipeline's name."""
-
-    seen: Observation
-    policy: Health
-    limits: Limits
-    samples: Mapping[str, SlotSample]
-    forecast: Forecast
-
     @property
-    def own(self) -> SlotSample | None:
-        """Return what is known of the pipeline's slot."""
-        own = self.seen.own
-        return None if own is None else self.samples.get(own.name)
+    def title(self) -> str:
+        """Name the alarm in one line."""
+        return f"{self.slug} {self.subject}"
 
-    def level(self, slug: str, subject: str, value: float, warn: float, critical: float | None = None) -> Level | None:
-        """Return the level that a number has reached, with the policy's hysteresis."""
-        held = self.seen.held(slug, subject)
-        return level_of(value, warn, critical, held=held, hysteresis=self.policy.hysteresis)
+    def recorded(self) -> FoundAlarm:
+        """Return what the ledger keeps of it: what comes next is one of the numbers of an alarm."""
+        numbers = {**self.numbers, "next": self.next}
+        if self.since is not None:
+            numbers["since"] = f"{self.since:%F %T} UTC"
+        if self.follows:
+            numbers["follows"] = list(self.follows)
+        return FoundAlarm(self.slug, self.subject, self.level, self.message, numbers, self.cause)
 
-    def age(self, since: datetime | None) -> float:
-        """Return the seconds since a time."""
-        return 0.0 if since is None else (self.seen.at - since).total_seconds()
+
+def inhibited(findings: Sequence[Finding], alarms: Iterable[AlarmRecord] = ()) -> list[Finding]:
+    """Return the findings, each with its cause or with what follows from it; a cause is as bad as the worst of these.
+
+    `alarms` are the open ones: an error that has paged is the cause of its own DAG's failing.
+    """
+    paged = [alarm for alarm in alarms if alarm.slug in PAGED and alarm.closed_at is None]
+    causes = {id(finding): _root(finding, findings, paged) for finding in findings}
+    return [_with(finding, causes[id(finding)], findings, causes) for finding in findings]
+
+
+def _root(finding: Finding, findings: Sequence[Finding], paged: Sequence[AlarmRecord]) -> Finding | str | None:
+    """Return what a finding follows from in the end."""
+    found: Finding | None = None
+    seen = {id(finding)}
+    at = finding
+    while (cause := _cause(at, findings)) is not None and id(cause) not in seen:
+        found = at = cause
+        seen.add(id(cause))
+    of_task = f"{at.subject}."
+    alarm = next((a for a in paged if at.slug.endswith("-failing") and a.subject.startswith(of_task)), None)
+    return f"{alarm.slug} {alarm.subject}" if alarm else found
+
+
+def _cause(finding: Finding, findings: Sequence[Finding]) -> Finding | None:
+    for slug, follow in FOLLOWS.items():
+        if finding.slug in follow and (cause := next((each for each in findings if each.slug == slug), None)):
+            return cause
+    same = (
+        each for each in findings if each.subject == finding.subject and finding.slug in SAME_SUBJECT.get(each.slug, ())
+    )
+    return next(same, None)
+
+
+def _with(
+    finding: Finding,
+    cause: Finding | str | None,
+    findings: Sequence[Finding],
+    causes: dict[int, Finding | str | None],
+) -> Finding:
+    if cause is not None:
+        return replace(finding, cause=cause if isinstance(cause, str) else cause.title)
+    following = [each for each in findings if causes[id(each)] is finding]
+    worst = max((finding, *following), key=lambda each: LEVELS.index(each.level)).level
+    return replace(finding, level=worst, follows=tuple(f"{each.slug}: {each.message}" for each in following))

@@ -1,40 +1,28 @@
-"""What a check knows of a pipeline without its source: what the ledger has on record, what Airflow says, which disks are near.
+"""What a health check knows before it judges: what the source shows, what the ledger has on record, what Airflow says. Pure.
 
-So a source that does not answer hides nothing else.
+`HealthInput` needs no source, so that one that does not answer hides nothing else; `SlotInput` has it, and what follows from it.
 """
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
 
 from penstock.conditions import Level
 from penstock.config.model import Pipeline
-from penstock.errors import LedgerError
-from penstock.flow.context import Context
-from penstock.flow.health import copy_progress
-from penstock.flow.health.readings import Reading
-from penstock.ledger.health import AlarmRecord, LateWork, OpenCopy, StillTable
+from penstock.config.policy import Health
+from penstock.flow.check import seconds_between
+from penstock.flow.health.airflow_state import DagState
+from penstock.flow.health.limits import Forecast, Limits, level_of, limits, samples
+from penstock.ledger.health import AlarmRecord, LateWork, OpenCopy, SlotSample, StillTable, WindowRate
 from penstock.ledger.outcomes import TaskOutcome
 from penstock.ledger.page_queries import PipelinePanel
-
-UNKNOWN = ("ledger-not-migrated", "not-bootstrapped")
-
-
-@dataclass(frozen=True, slots=True)
-class DagState:
-    """Say how a DAG stands, as far as whoever runs us can see; `paused` is None where it can't.
-
-    `missing`: Airflow has no such DAG. `under_way`: a run of it is queued or running.
-    """
-
-    paused: bool | None = None
-    missing: bool = False
-    under_way: bool = False
+from penstock.ledger.records import PipelineRecord
+from penstock.ledger.verifications import VerifiedTable
+from penstock.source.health import SourceHealth
+from penstock.source.slot import SlotFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,97 +36,138 @@ class Disk:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """Hold what is judged without the source; `lake` is None for a pipeline that the ledger does not know, whose time was read as `ledger_clock`."""
+class ClockReading:
+    """Hold a server's time, and the worker's before and after it was asked for: a slow answer is no wrong clock."""
 
-    pipeline: Pipeline
     at: datetime
+    before: datetime
+    after: datetime
+
+    @property
+    def ahead(self) -> tuple[float, float]:
+        """Return by how many seconds it is ahead of the worker's clock, at least and at most."""
+        return (self.at - self.after).total_seconds(), (self.at - self.before).total_seconds()
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerFacts:
+    """Hold what the ledger knows; `lake` is None for a pipeline that it does not know."""
+
     lake: PipelinePanel | None = None
     late: LateWork = field(default_factory=LateWork)
     still: Sequence[StillTable] = ()
     copies: Sequence[OpenCopy] = ()
+    verified: Sequence[VerifiedTable] = ()
     outcomes: Sequence[TaskOutcome] = ()
     alarms: Sequence[AlarmRecord] = ()
-    dags: Mapping[str, DagState] = field(default_factory=dict)
+    clock: ClockReading | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SlotMemory:
+    """Hold what the ledger knows of slots: nothing, for a pipeline that it does not know.
+
+    `last` is the newest sample of each slot, `history` those of the own slot, newest first. `others` are the slots
+    of other living pipelines, `tables` counts the tables that are not dropped, `known_tables` these and the others.
+    """
+
+    record: PipelineRecord | None = None
+    tables: int = 0
+    known_tables: int = 0
+    others: frozenset[str] = frozenset()
+    last: Mapping[str, SlotSample] = field(default_factory=dict)
+    history: Sequence[SlotSample] = ()
+    rates: Sequence[WindowRate] = ()
+
+
+@dataclass(frozen=True)
+class HealthInput:
+    """Hold what is judged without the source, as of a time; `airflow` says by verb how the pipeline's DAGs stand."""
+
+    pipeline: Pipeline
+    at: datetime
+    ledger: LedgerFacts = field(default_factory=LedgerFacts)
+    airflow: Mapping[str, DagState] = field(default_factory=dict)
     disks: Sequence[Disk] = ()
-    ledger_clock: Reading | None = None
+
+    @property
+    def name(self) -> str:
+        """Name the pipeline."""
+        return self.pipeline.name
+
+    @property
+    def policy(self) -> Health:
+        """Return what the operator wants."""
+        return self.pipeline.health
 
     def dag(self, verb: str) -> DagState:
         """Return how a DAG of the pipeline stands."""
-        return self.dags.get(verb, DagState())
+        return self.airflow.get(verb, DagState())
 
     def failing(self, verb: str) -> TaskOutcome | None:
         """Return the newest end of a task of this DAG, if that was a failure that no later success has ended."""
-        return failing(self.outcomes, verb)
+        ours = (each for each in self.ledger.outcomes if each.dag == verb and each.failing_since is not None)
+        return max(ours, key=lambda each: each.ended_at, default=None)
 
-    def held(self, slug: str, subject: str) -> Level | None:
-        """Return the level of an open alarm."""
-        return held(self.alarms, slug, subject)
+    def level(self, slug: str, subject: str, value: float, warn: float, critical: float | None = None) -> Level | None:
+        """Return the level that a number has reached; an open alarm ends only with the policy's hysteresis."""
+        ours = (alarm for alarm in self.ledger.alarms if (alarm.slug, alarm.subject) == (slug, subject))
+        held = next((alarm.level for alarm in ours if alarm.closed_at is None), None)
+        return level_of(value, warn, critical, held=held, hysteresis=self.policy.hysteresis)
 
-    def age(self, since: datetime) -> float:
+    def age(self, since: datetime | None) -> float:
         """Return the seconds since a time."""
-        return (self.at - since).total_seconds()
+        return 0.0 if since is None else (self.at - since).total_seconds()
 
 
-def failing(outcomes: Sequence[TaskOutcome], verb: str) -> TaskOutcome | None:
-    """Return the newest failure of a DAG's tasks that no later success has ended."""
-    ours = (each for each in outcomes if each.dag == verb and each.failing_since is not None)
-    return max(ours, key=lambda each: each.ended_at, default=None)
+@dataclass(frozen=True, kw_only=True)
+class SlotInput(HealthInput):
+    """Hold the source as well, as of its own time: `source_clock` says what that was on this worker's clock."""
 
+    source: SourceHealth
+    memory: SlotMemory = field(default_factory=SlotMemory)
+    source_clock: ClockReading | None = None
 
-def held(alarms: Sequence[AlarmRecord], slug: str, subject: str) -> Level | None:
-    """Return the level of an open alarm."""
-    found = (alarm for alarm in alarms if (alarm.slug, alarm.subject) == (slug, subject))
-    return next((alarm.level for alarm in found if alarm.closed_at is None), None)
+    @property
+    def record(self) -> PipelineRecord | None:
+        """Return what the ledger knows of the pipeline."""
+        return self.memory.record
 
+    @property
+    def pause(self) -> int | None:
+        """Return the time between two captures, in seconds; None without a schedule."""
+        return seconds_between(self.pipeline.capture.schedule)
 
-def stand(ctx: Context, dags: Mapping[str, DagState], at: datetime) -> Standing:
-    """Read how a pipeline stands; raises LedgerError when the ledger cannot be asked."""
-    name, ledger = ctx.name, ctx.ledger
-    try:
-        with ledger.session():
-            with ledger.page.panels() as panel:
-                lake = next(iter(panel.pipelines(name)), None)
-            if lake is None:
-                return Standing(ctx.pipeline, at, dags=dags)
-            before = datetime.now(UTC)
-            clock = Reading(ledger.health.clock(), before, datetime.now(UTC))
-            late = ledger.health.late_work(name)
-            return Standing(
-                pipeline=ctx.pipeline,
-                at=at,
-                lake=lake,
-                late=replace(late, sampled_at=at),  # this is the next look
-                still=ledger.health.still_tables(name),
-                copies=copy_progress.seen(ctx, ledger.health.open_copies(name)),
-                outcomes=ledger.outcomes.all(name),
-                alarms=ledger.health.alarms(name),
-                dags=dags,
-                disks=disks(ctx.landing.uri(""), late.lake_file),
-                ledger_clock=clock,
-            )
-    except LedgerError as error:
-        if error.slug in UNKNOWN:
-            return Standing(ctx.pipeline, at, dags=dags)
-        raise
+    @property
+    def own_slot(self) -> SlotFacts | None:
+        """Return the pipeline's slot, if the server has it; a pipeline that is torn down has none."""
+        return next((slot for slot in self.source.slots if slot.name == self._own_name), None)
 
+    @property
+    def foreign(self) -> list[SlotFacts]:
+        """Return the slots of others; temporary ones end with their session and don't count."""
+        return [slot for slot in self.source.slots if slot.name != self._own_name and not slot.temporary]
 
-def disks(landing: str, lake_file: str | None) -> list[Disk]:
-    """Measure the room of the landing zone and of the lake, where they are folders that this process sees; one disk is named once."""
-    measured = [_measured("landing zone", landing), *([_measured("lake", lake_file)] if lake_file else [])]
-    devices = [device for device, _ in measured]
-    if len(devices) > 1 and devices[0] is not None and devices[0] == devices[1]:
-        return [replace(measured[0][1], what="landing zone and lake")]
-    return [disk for _, disk in measured]
+    @property
+    def own(self) -> SlotSample | None:
+        """Return what is remembered of the pipeline's slot."""
+        return None if self._own_name is None else self.samples.get(self._own_name)
 
+    @cached_property
+    def samples(self) -> dict[str, SlotSample]:
+        """Return what is remembered of every slot, by name."""
+        return samples(self.source, self._own_name, self.memory.last)
 
-def _measured(what: str, place: str) -> tuple[int | None, Disk]:
-    """Return the device of a place and its room."""
-    parts = urlsplit(place)
-    try:
-        if parts.scheme not in ("", "file"):
-            return None, Disk(what, place)
-        room = shutil.disk_usage(unquote(parts.path))
-        return Path(unquote(parts.path)).stat().st_dev, Disk(what, place, room.free, room.total)
-    except OSError:  # not there, or not mounted on this worker
-        return None, Disk(what, place)
+    @cached_property
+    def limits(self) -> Limits:
+        """Return how much WAL the slot may keep."""
+        return limits(self.policy, self.source)
+
+    @cached_property
+    def forecast(self) -> Forecast:
+        """Return how fast WAL piles up behind the slot."""
+        return Forecast(None) if self.own is None else Forecast.of(self.memory.history, self.own)
+
+    @property
+    def _own_name(self) -> str | None:
+        return None if self.record is not None and self.record.state == "torn_down" else self.pipeline.slot

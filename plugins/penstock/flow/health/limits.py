@@ -1,18 +1,21 @@
-"""How much WAL the slot may keep, and how fast it comes to that. Pure.
+"""The numbers of slots: what a check remembers of each, how much WAL the own one may keep, and how fast it comes to that. Pure.
 
-The WAL budget is the smallest of what is known: max_slot_wal_keep_size, beyond which the server gives the slot up, and
+Servers before 17 do not show since when a slot is inactive; then it has been so since the first check that found it
+inactive at the place where it still is. The WAL budget is the smallest of what is known: max_slot_wal_keep_size, beyond which the server gives the slot up, and
 the disk that the operator names. PostgreSQL itself does not know how much of the disk is free.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from penstock.conditions import LEVELS, Level
 from penstock.config.policy import Critical, Health, Warn
 from penstock.ledger.health import SlotSample
-from penstock.source.health import Seen
+from penstock.source.health import SourceHealth
+from penstock.source.slot import SlotFacts
 from penstock.units import size, span
 
 GIB = 1 << 30
@@ -36,9 +39,9 @@ class Limits:
         return self.warn if level == "warn" else self.critical
 
 
-def limits(policy: Health, seen: Seen) -> Limits:
+def limits(policy: Health, source: SourceHealth) -> Limits:
     """Return the limits in force on this server."""
-    keep_size = seen.server.max_slot_wal_keep_size
+    keep_size = source.server.max_slot_wal_keep_size
     budget = min((each for each in (keep_size, policy.disk) if each is not None), default=None)
     critical = _limit(policy.critical, budget, "critical")
     return Limits(
@@ -88,3 +91,50 @@ class Forecast:
 def _limit(level: Warn | Critical, budget: int | None, name: str) -> int:
     wanted = [level.bytes, None if budget is None else int(level.share * budget)]
     return min((each for each in wanted if each is not None), default=UNKNOWN_ROOM[name])
+
+
+def samples(source: SourceHealth, own: str | None, last: Mapping[str, SlotSample]) -> dict[str, SlotSample]:
+    """Return what is remembered of every slot that stays, by name; `own` names the pipeline's, `last` are the newest samples."""
+    kept = [slot for slot in source.slots if not slot.temporary]
+    return {slot.name: sample(source, slot, slot.name == own, last.get(slot.name)) for slot in kept}
+
+
+def sample(source: SourceHealth, slot: SlotFacts, own: bool, last: SlotSample | None) -> SlotSample:
+    """Return what is remembered of one slot."""
+    at, stats = source.around.at, source.stats.get(slot.name)
+    return SlotSample(
+        at=at,
+        slot=slot.name,
+        own=own,
+        slot_type=slot.slot_type,
+        database=slot.database,
+        active=slot.active,
+        confirmed_lsn=slot.confirmed,
+        restart_lsn=slot.restart,
+        flushed_lsn=source.flushed,
+        unread=slot.unread,
+        retained=slot.retained,
+        wal_status=slot.wal_status,
+        safe_wal_size=slot.safe_wal_size,
+        invalidation=slot.invalidation,
+        inactive_since=_inactive_since(at, slot, last),
+        unchanged_since=last.unchanged_since if last and _stands(slot, last) else at,
+        catalog_xmin_age=slot.catalog_xmin_age,
+        spill_bytes=stats.spill_bytes if stats else None,
+        total_bytes=stats.total_bytes if stats else None,
+    )
+
+
+def _inactive_since(at: datetime, slot: SlotFacts, last: SlotSample | None) -> datetime | None:
+    if slot.active:
+        return None
+    if slot.inactive_since is not None:
+        return slot.inactive_since
+    return last.inactive_since or last.at if last and not last.active and _stands(slot, last) else at
+
+
+def _stands(slot: SlotFacts, last: SlotSample) -> bool:
+    """Return whether a slot is where it was: a physical one has only its restart position."""
+    if slot.confirmed is None:
+        return slot.restart == last.restart_lsn
+    return slot.confirmed == last.confirmed_lsn

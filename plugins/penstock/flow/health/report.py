@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.config.policy import Health
+from penstock.flow.health.input import SlotInput
 from penstock.flow.health.judge import Verdict
 from penstock.ledger.health import SlotSample
 from penstock.units import sentence, size, span
@@ -12,38 +13,39 @@ from penstock.units import sentence, size, span
 Row = tuple[str, str]
 
 
-def lines(verdict: Verdict, policy: Health) -> list[Row]:
+def lines(verdict: Verdict) -> list[Row]:
     """Return the check as labelled lines, the urgent ones first."""
-    seen, limits, around = verdict.seen, verdict.limits, verdict.seen.seen.around
-    server, own = seen.seen.server, verdict.samples.get(seen.slot)
+    facts = verdict.facts
+    policy, limits, server, around = facts.policy, facts.limits, facts.source.server, facts.source.around
     how = "would run" if policy.dry_run else "may run"
-    rooms = [disk for disk in seen.now.disks if disk.free is not None]
+    rooms = [disk for disk in facts.disks if disk.free is not None]
     return [
         *((f"{each.level} {each.slug}", sentence(f"{each.message}; {each.next}")) for each in verdict.findings),
         *((f"{how}", f"{each.statement} -- {each.reason}") for each in verdict.drops),
         *([("drain", "capture should run now, with larger windows")] if verdict.drain else []),
-        ("slot", _slot(own, verdict) if own else f"the server has no slot {seen.slot}"),
+        ("slot", _slot(facts.own, facts) if facts.own else f"the server has no slot {facts.pipeline.slot}"),
         ("limits", f"warn {size(limits.warn)}, critical {size(limits.critical)}, drop {size(limits.drop)}"),
         (
             "WAL budget",
             f"{size(limits.budget)} (max_slot_wal_keep_size {_keep(limits.keep_size)}, disk {size(policy.disk)})",
         ),
-        ("WAL directory", size(seen.seen.wal_directory)),
+        ("WAL directory", size(facts.source.wal_directory)),
         ("free slots", f"{server.max_replication_slots - around.slots_taken} of {server.max_replication_slots}"),
         ("free senders", f"{server.max_wal_senders - around.senders_taken} of {server.max_wal_senders}"),
         *((f"disk of the {disk.what}", f"{size(disk.free)} free of {size(disk.total)}") for disk in rooms),
-        *((f"other slot {name}", _slot(each, verdict)) for name, each in verdict.samples.items() if not each.own),
-        *(("cannot see", each) for each in _unseen(verdict)),
+        *((f"other slot {name}", _slot(each, facts)) for name, each in facts.samples.items() if not each.own),
+        *(("cannot see", each) for each in _unseen(facts)),
         ("alerts go to", _channels(policy)),
     ]
 
 
-def plain(verdict: Verdict, policy: Health) -> dict[str, Any]:
+def plain(verdict: Verdict) -> dict[str, Any]:
     """Return the check as plain data."""
+    facts = verdict.facts
     return {
-        "pipeline": verdict.seen.pipeline,
-        "at": verdict.seen.at.isoformat(),
-        "dry_run": policy.dry_run,
+        "pipeline": facts.name,
+        "at": facts.at.isoformat(),
+        "dry_run": facts.policy.dry_run,
         "drain": verdict.drain,
         "alarms": [
             {"slug": f.slug, "subject": f.subject, "level": f.level, "message": f.message, "next": f.next}
@@ -60,8 +62,8 @@ def plain(verdict: Verdict, policy: Health) -> dict[str, Any]:
             }
             for d in verdict.drops
         ],
-        "slots": [_plain_slot(sample) for sample in verdict.samples.values()],
-        "unseen": _unseen(verdict),
+        "slots": [_plain_slot(sample) for sample in facts.samples.values()],
+        "unseen": _unseen(facts),
     }
 
 
@@ -71,25 +73,26 @@ def gauges(verdict: Verdict) -> dict[str, float]:
 
 
 def _lake_gauges(verdict: Verdict) -> dict[str, float]:
-    now = verdict.seen.now
-    if now.lake is None:
+    facts, lake = verdict.facts, verdict.facts.ledger.lake
+    if lake is None:
         return {}
-    fresh = now.lake.as_of or now.lake.cut_at
+    fresh = lake.as_of or lake.cut_at
     numbers = {
-        "lake.freshness_seconds": now.age(fresh) if fresh else None,
-        "lake.unmerged_changes": now.lake.unmerged_changes,
-        "lake.unmerged_bytes": now.lake.unmerged_bytes,
-        "tables.all": now.lake.tables,
-        "tables.ready": now.lake.ready,
-        "tables.paused": now.lake.paused,
-        "tables.conflicting": sum(table.suspected for table in verdict.seen.known.verified),
-        "tables.differing": sum(table.differs for table in verdict.seen.known.verified),
+        "lake.freshness_seconds": facts.age(fresh) if fresh else None,
+        "lake.unmerged_changes": lake.unmerged_changes,
+        "lake.unmerged_bytes": lake.unmerged_bytes,
+        "tables.all": lake.tables,
+        "tables.ready": lake.ready,
+        "tables.paused": lake.paused,
+        "tables.conflicting": sum(table.suspected for table in facts.ledger.verified),
+        "tables.differing": sum(table.differs for table in facts.ledger.verified),
     }
     return {f"penstock.{name}": float(value) for name, value in numbers.items() if value is not None}
 
 
 def _slot_gauges(verdict: Verdict) -> dict[str, float]:
-    own, server, around = verdict.samples.get(verdict.seen.slot), verdict.seen.seen.server, verdict.seen.seen.around
+    facts = verdict.facts
+    own, server, around = facts.own, facts.source.server, facts.source.around
     levels = [finding.level for finding in verdict.findings]
     numbers = {
         "unread_bytes": own.unread if own else None,
@@ -104,8 +107,8 @@ def _slot_gauges(verdict: Verdict) -> dict[str, float]:
     return {f"penstock.slot.{name}": float(value) for name, value in numbers.items() if value is not None}
 
 
-def _slot(sample: SlotSample, verdict: Verdict) -> str:
-    idle = None if sample.inactive_since is None else (verdict.seen.at - sample.inactive_since).total_seconds()
+def _slot(sample: SlotSample, facts: SlotInput) -> str:
+    idle = None if sample.inactive_since is None else facts.age(sample.inactive_since)
     state = "active" if sample.active else f"inactive for {span(idle)}"
     found = f"{sample.slot_type}, {state}, {size(sample.unread)} unread, {size(sample.retained)} retained"
     safe = "" if sample.safe_wal_size is None else f", {size(sample.safe_wal_size)} safe"
@@ -123,19 +126,15 @@ def _plain_slot(sample: SlotSample) -> dict[str, Any]:
     }
 
 
-def _unseen(verdict: Verdict) -> list[str]:
+def _unseen(facts: SlotInput) -> list[str]:
     blind = (
         []
-        if verdict.seen.capture.paused is not None
+        if facts.dag("capture").paused is not None
         else ["whether the capture DAG is paused or fails (Airflow knows)"]
     )
-    known = (
-        []
-        if verdict.seen.known.record
-        else ["the pipeline's past: the ledger does not know it yet, nothing is recorded"]
-    )
-    rooms = [f"how full the {disk.what} is, at {disk.place}" for disk in verdict.seen.now.disks if disk.free is None]
-    return [*verdict.seen.seen.unseen, *blind, *known, *rooms]
+    known = [] if facts.record else ["the pipeline's past: the ledger does not know it yet, nothing is recorded"]
+    rooms = [f"how full the {disk.what} is, at {disk.place}" for disk in facts.disks if disk.free is None]
+    return [*facts.source.unseen, *blind, *known, *rooms]
 
 
 def _keep(keep_size: int | None) -> str:

@@ -1,33 +1,37 @@
-"""The rules for the way from the landing zone to readers: how old the lake is, and whether merges come. Pure."""
+"""The rules for the way to readers, which need no source: how old the lake is, and whether merges come. Pure.
+
+And for what a pipeline stands on: room where files are written, and somebody who gets its alarms and watches its slot.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
+from penstock.config.model import Pipeline
 from penstock.flow.check import seconds_between
 from penstock.flow.health.findings import Finding
-from penstock.flow.health.input import Standing
-from penstock.flow.health.limits import level_of
+from penstock.flow.health.input import HealthInput
 from penstock.ledger.outcomes import TaskOutcome
-from penstock.units import several, span
+from penstock.units import several, size, span
 
 _PAUSES = 3
 _LEAST = {"freshness": 1800, "merge": 900}
 """Limits that follow a schedule are not below this many seconds."""
 _CRITICAL = 4
+_SILENT_PAUSES = 3
+_SILENT_LEAST = 600
 
 
-def stale(now: Standing) -> Iterator[Finding]:
+def stale(facts: HealthInput) -> Iterator[Finding]:
     """Report a lake whose newest cut shows the source as it was long ago."""
-    lake, name = now.lake, now.pipeline.name
+    lake, name = facts.ledger.lake, facts.name
     since = None if lake is None else lake.as_of or lake.cut_at
     if lake is None or since is None or lake.state not in ("running", "halted") or not lake.tables:
         return
-    warn, critical = freshness_limits(now)
-    old = now.age(since)
-    held, hysteresis = now.held("lake-stale", name), now.pipeline.health.hysteresis
-    level = level_of(old, warn, critical, held=held, hysteresis=hysteresis)
+    warn, critical = freshness_limits(facts.pipeline)
+    old = facts.age(since)
+    level = facts.level("lake-stale", name, old, warn, critical)
     if level:
         limit = critical if level == "critical" else warn
         said = f"readers see the source as it was {span(old)} ago, the {level} limit is {span(limit)}"
@@ -39,29 +43,29 @@ def stale(now: Standing) -> Iterator[Finding]:
         yield Finding("lake-stale", name, level, said, step, numbers, since)
 
 
-def freshness_limits(now: Standing) -> tuple[int, int]:
+def freshness_limits(pipeline: Pipeline) -> tuple[int, int]:
     """Return the limits in force, in seconds: those of the file, else what follows from the pause between captures."""
-    wanted, pause = now.pipeline.health.freshness, seconds_between(now.pipeline.capture.schedule) or 0
+    wanted, pause = pipeline.health.freshness, seconds_between(pipeline.capture.schedule) or 0
     warn = wanted.warn or max(_LEAST["freshness"], _PAUSES * pause)
     critical = wanted.critical or _CRITICAL * warn
     return min(warn, critical), critical
 
 
-def merge(now: Standing) -> Iterator[Finding]:
+def merge(facts: HealthInput) -> Iterator[Finding]:
     """Report changes that wait for a merge which is paused, fails or does not come."""
-    lake, dag = now.lake, f"{now.pipeline.name}.merge"
+    lake, dag = facts.ledger.lake, f"{facts.name}.merge"
     if lake is None or lake.state != "running" or lake.unmerged_since is None:
         return
-    state, failed, waiting = now.dag("merge"), now.failing("merge"), now.age(lake.unmerged_since)
+    state, failed, waiting = facts.dag("merge"), facts.failing("merge"), facts.age(lake.unmerged_since)
     waits = f"{several(lake.unmerged_changes, 'change')} waiting since {lake.unmerged_since:%F %T} UTC"
     numbers: dict[str, Any] = {"unmerged_changes": lake.unmerged_changes, "unmerged_bytes": lake.unmerged_bytes}
-    patience = max(_LEAST["merge"], _PAUSES * (seconds_between(now.pipeline.merge.schedule) or 0))
+    patience = max(_LEAST["merge"], _PAUSES * (seconds_between(facts.pipeline.merge.schedule) or 0))
     step = "readers keep the last cut; nothing is lost"
     if state.paused:
         said = f"{dag} is paused, and {waits}"
         yield Finding("merge-paused", dag, "warn", said, f"{step}; unpause it", numbers, lake.unmerged_since)
     elif failed is not None:
-        said = f"{dag} {fails(now, failed)}, and {waits}"
+        said = f"{dag} {fails(facts, failed)}, and {waits}"
         yield Finding("merge-failing", dag, "warn", said, step, {**numbers, **ran(dag, failed)}, failed.failing_since)
     elif waiting >= patience and not state.under_way:
         why = "Airflow has no such DAG" if state.missing else f"no run of {dag} has taken them"
@@ -69,14 +73,52 @@ def merge(now: Standing) -> Iterator[Finding]:
         yield Finding("merge-late", dag, "warn", said, f"{step}; trigger it", numbers, lake.unmerged_since)
 
 
-def fails(now: Standing, failed: TaskOutcome) -> str:
+def fails(facts: HealthInput, failed: TaskOutcome) -> str:
     """Say since when a DAG fails, at which task and with which error."""
     where = f" at its task {failed.task}" if failed.task else ""
     error = f" with {failed.slug}" if failed.slug else ""
     since = failed.failing_since or failed.ended_at
-    return f"has failed for {span(now.age(since))}{where}{error}"
+    return f"has failed for {span(facts.age(since))}{where}{error}"
 
 
 def ran(dag: str, failed: TaskOutcome) -> dict[str, Any]:
     """Return what leads to a failed run and its log."""
     return {"dag": dag, "run_id": failed.run_id, "task": failed.task or None, "error": failed.slug}
+
+
+def room(facts: HealthInput) -> Iterator[Finding]:
+    """Report a disk of which little is free; what cannot be measured is said by the report."""
+    least = facts.policy.watch.free_share
+    for disk in facts.disks:
+        if disk.free is None or not disk.total:
+            continue
+        used = least / max(disk.free / disk.total, 1e-9)
+        level = facts.level("storage-nearly-full", disk.what, used, 1, _CRITICAL)
+        if level:
+            said = f"the disk of the {disk.what} has {size(disk.free)} free of {size(disk.total)}, below {least:.0%}"
+            step = "at its end captures and merges fail; nothing that was staged is lost"
+            numbers = {"free_bytes": disk.free, "total_bytes": disk.total, "place": disk.place}
+            yield Finding("storage-nearly-full", disk.what, level, said, step, numbers)
+
+
+def channels(facts: HealthInput) -> Iterator[Finding]:
+    """Report that nobody hears critical alarms while warnings have a channel; where neither has, `check` and the page say so."""
+    policy = facts.policy
+    if policy.warn.channels and not policy.critical.channels:
+        step = "they are in the ledger, in the log and on the page only; set health.critical.channels"
+        yield Finding("alerts-unheard", "critical", "warn", "alarms of the level critical have no channel", step)
+
+
+def watched(facts: HealthInput) -> Iterator[Finding]:
+    """Report that slot health itself is paused or silent; whoever else runs can tell."""
+    pause, sampled = seconds_between(facts.policy.schedule), facts.ledger.late.sampled_at
+    dag = f"{facts.name}.slot_health"
+    if pause is None:
+        return
+    step = "the slot is not watched: the WAL that it keeps may fill the source's disk, and no other alarm opens"
+    silent = facts.age(sampled) if sampled else 0
+    if facts.dag("slot_health").paused:
+        yield Finding("slot-unwatched", dag, "critical", f"{dag} is paused", f"{step}; unpause it")
+    elif silent >= _SILENT_PAUSES * pause + _SILENT_LEAST:
+        said = f"{dag} has not looked for {span(silent)}, and is scheduled every {span(pause)}"
+        yield Finding("slot-unwatched", dag, "critical", said, step, {"silent_seconds": round(silent)}, sampled)

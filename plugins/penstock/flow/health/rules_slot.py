@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.conditions import Level
-from penstock.flow.health.findings import Case, Finding
+from penstock.flow.health.findings import Finding
+from penstock.flow.health.input import SlotInput
 from penstock.flow.schema.publication_options import said as kinds
 from penstock.units import size, span
 
@@ -16,9 +17,9 @@ _SPILL_FLOOR = 64 << 20  # below this a share says nothing
 _TIMEOUT_SCHEDULES = 3
 
 
-def queue(case: Case) -> Iterator[Finding]:
+def queue(facts: SlotInput) -> Iterator[Finding]:
     """Compare the two numbers with their limits: what the slot keeps, and what is still to be read."""
-    own, limits = case.own, case.limits
+    own, limits = facts.own, facts.limits
     if own is None or own.invalidation:
         return
     numbers = {"unread": own.unread, "retained": own.retained, "warn": limits.warn, "critical": limits.critical}
@@ -26,49 +27,49 @@ def queue(case: Case) -> Iterator[Finding]:
         ("slot-retained", "keeps {} of WAL", own.retained),
         ("slot-unread", "has {} of WAL still to be captured", own.unread),
     ):
-        level = value and case.level(slug, own.slot, value, limits.warn, limits.critical)
+        level = value and facts.level(slug, own.slot, value, limits.warn, limits.critical)
         if value and level:
             said = f"slot {own.slot} {what.format(size(value))}, the {level} limit is {size(limits.of(level))}"
-            yield Finding(slug, own.slot, level, said, _next_of_queue(case, value), numbers, own.unchanged_since)
+            yield Finding(slug, own.slot, level, said, _next_of_queue(facts, value), numbers, own.unchanged_since)
 
 
-def _next_of_queue(case: Case, value: int) -> str:
-    limits = case.limits
+def _next_of_queue(facts: SlotInput, value: int) -> str:
+    limits = facts.limits
     ahead = (
-        case.forecast.until(value, limits.critical, "it reaches the critical limit"),
-        case.forecast.until(value, limits.keep_size, "the server gives the slot up at max_slot_wal_keep_size"),
-        case.forecast.until(value, case.policy.disk, "the disk is full"),
+        facts.forecast.until(value, limits.critical, "it reaches the critical limit"),
+        facts.forecast.until(value, limits.keep_size, "the server gives the slot up at max_slot_wal_keep_size"),
+        facts.forecast.until(value, facts.policy.disk, "the disk is full"),
     )
     found = [each for each in ahead if each] or ["it does not grow, as far as the samples show"]
     return "; ".join(found)
 
 
-def status(case: Case) -> Iterator[Finding]:
+def status(facts: SlotInput) -> Iterator[Finding]:
     """Report a slot that is lost, or about to be."""
-    own = case.own
+    own = facts.own
     if own is None:
         return
     numbers = {"wal_status": own.wal_status, "safe_wal_size": own.safe_wal_size, "retained": own.retained}
     if own.invalidation:
         said = f"slot {own.slot} was invalidated ({own.invalidation}); the changes after {own.confirmed_lsn} are lost to it"
-        step = f"nothing more is lost; trigger {case.seen.pipeline}.recover, which copies the tables again"
+        step = f"nothing more is lost; trigger {facts.name}.recover, which copies the tables again"
         yield Finding("slot-lost", own.slot, "critical", said, step, {**numbers, "invalidation": own.invalidation})
     elif own.wal_status == "unreserved":
-        said = f"slot {own.slot} keeps more than max_slot_wal_keep_size ({size(case.limits.keep_size)})"
+        said = f"slot {own.slot} keeps more than max_slot_wal_keep_size ({size(facts.limits.keep_size)})"
         step = "at the next checkpoint the server gives it up, unless capture catches up first"
         yield Finding("slot-unreserved", own.slot, "critical", said, step, numbers)
 
 
-def existence(case: Case) -> Iterator[Finding]:
+def existence(facts: SlotInput) -> Iterator[Finding]:
     """Report a slot that should be there and is not, or is there and should not be."""
-    record, own, name = case.seen.known.record, case.own, case.seen.slot
+    record, own, name = facts.record, facts.own, facts.pipeline.slot
     if record is None:
         return
     if own is None and record.position is not None and record.state in _LIVING and record.halted_slug != "slot-dropped":
         said = f"expected slot {name} at {record.position}, but the server has no such slot"
-        step = f"changes since then are lost to the stream; trigger {case.seen.pipeline}.recover"
+        step = f"changes since then are lost to the stream; trigger {facts.name}.recover"
         yield Finding("slot-missing", name, "critical", said, step, {"position": str(record.position)})
-    reason = orphaned(case)
+    reason = orphaned(facts)
     if own is not None and reason:
         said = f"slot {name} keeps {size(own.retained)} of WAL that no reader needs: {reason}"
         yield Finding(
@@ -76,34 +77,34 @@ def existence(case: Case) -> Iterator[Finding]:
         )
 
 
-def orphaned(case: Case) -> str | None:
+def orphaned(facts: SlotInput) -> str | None:
     """Say why the own slot is not needed, or return None."""
-    record = case.seen.known.record
-    if record is None or case.own is None:
+    record = facts.record
+    if record is None or facts.own is None:
         return None
-    had_some, has_none = case.seen.known.known_tables > 0, case.seen.known.tables == 0  # else its first is yet to come
+    had_some, has_none = facts.memory.known_tables > 0, facts.memory.tables == 0  # else its first is yet to come
     if record.state in ("running", "halted") and record.position is not None and had_some and has_none:
         return "the pipeline has no table any more"
     return None
 
 
-def synced(case: Case) -> Iterator[Finding]:
+def synced(facts: SlotInput) -> Iterator[Finding]:
     """Report a slot that is only a copy of its primary's: it cannot be read here."""
-    slot = case.seen.own
-    if slot is not None and slot.synced and case.seen.seen.server.in_recovery:
+    slot = facts.own_slot
+    if slot is not None and slot.synced and facts.source.server.in_recovery:
         said = f"slot {slot.name} is the standby's copy of its primary's slot; it can be read only after a promotion"
         step = "every capture fails until the source's connection leads to the primary"
         yield Finding("slot-synced", slot.name, "critical", said, step, {"synced": True})
 
 
-def stalled(case: Case) -> Iterator[Finding]:
+def stalled(facts: SlotInput) -> Iterator[Finding]:
     """Report a confirmed position that stands still although there is WAL to read and capture should have run."""
-    own, pause = case.own, case.seen.pause
+    own, pause = facts.own, facts.pause
     if own is None or own.invalidation or pause is None or not own.unread:
         return
-    patience = case.policy.watch.unchanged_schedules * max(pause, case.seen.time_budget)
-    still = case.age(own.unchanged_since)
-    level = case.level("slot-stalled", own.slot, still, patience, _STALLED_CRITICAL * patience)
+    patience = facts.policy.watch.unchanged_schedules * max(pause, facts.pipeline.capture.time_budget)
+    still = facts.age(own.unchanged_since)
+    level = facts.level("slot-stalled", own.slot, still, patience, _STALLED_CRITICAL * patience)
     if level:
         said = (
             f"the confirmed position of slot {own.slot} has stood at {own.confirmed_lsn} for {span(still)}, although "
@@ -111,16 +112,22 @@ def stalled(case: Case) -> Iterator[Finding]:
         )
         numbers = {"seconds": round(still), "unread": own.unread, "inactive_since": _text(own.inactive_since)}
         yield Finding(
-            "slot-stalled", own.slot, level, said, _next_of_queue(case, own.retained or 0), numbers, own.unchanged_since
+            "slot-stalled",
+            own.slot,
+            level,
+            said,
+            _next_of_queue(facts, own.retained or 0),
+            numbers,
+            own.unchanged_since,
         )
 
 
-def idle_timeout(case: Case) -> Iterator[Finding]:
+def idle_timeout(facts: SlotInput) -> Iterator[Finding]:
     """Report a server that gives up idle slots sooner than capture is sure to come again (PostgreSQL 18)."""
-    own, pause, timeout = case.own, case.seen.pause, case.seen.seen.server.idle_slot_timeout
+    own, pause, timeout = facts.own, facts.pause, facts.source.server.idle_slot_timeout
     if not timeout or own is None or own.invalidation:
         return
-    idle = case.age(own.inactive_since)
+    idle = facts.age(own.inactive_since)
     numbers = {"timeout": timeout, "pause": pause, "idle": round(idle)}
     step = "at the first checkpoint after that the server invalidates the slot; it cannot be read again"
     if pause is not None and timeout < _TIMEOUT_SCHEDULES * pause:
@@ -135,16 +142,16 @@ def idle_timeout(case: Case) -> Iterator[Finding]:
         yield Finding("slot-idle-timeout", own.slot, "critical", said, step, numbers, own.inactive_since)
 
 
-def publication(case: Case) -> Iterator[Finding]:
+def publication(facts: SlotInput) -> Iterator[Finding]:
     """Report a publication that leaves out kinds of change which it is meant to send: critical where it has sent them before.
 
     That partitions come under their own names is no loss where they are the tables that are mirrored.
     """
-    record = case.seen.known.record
+    record = facts.record
     if record is None or record.publishing is None or record.state not in _LIVING:
         return
     withheld = record.withheld
-    missing = tuple(kind for kind in case.seen.publish if kind not in record.publishing.sent)
+    missing = tuple(kind for kind in facts.pipeline.source.publish if kind not in record.publishing.sent)
     if withheld:
         said = f"publication {record.publication} does not send {kinds(withheld)} any more"
         step = "its tables stay paused until it does, and are copied again then"
@@ -155,10 +162,10 @@ def publication(case: Case) -> Iterator[Finding]:
         yield Finding("publication-narrow", record.publication, "warn", said, step, {"missing": list(missing)})
 
 
-def catalog(case: Case) -> Iterator[Finding]:
+def catalog(facts: SlotInput) -> Iterator[Finding]:
     """Report a slot that keeps dead rows of the catalogs for too long."""
-    own, limit = case.own, case.policy.watch.catalog_age
-    level = own and case.level(
+    own, limit = facts.own, facts.policy.watch.catalog_age
+    level = own and facts.level(
         "catalog-xmin-old", own.slot, own.catalog_xmin_age or 0, limit, _CATALOG_CRITICAL * limit
     )
     if own and level:
@@ -167,13 +174,13 @@ def catalog(case: Case) -> Iterator[Finding]:
         yield Finding("catalog-xmin-old", own.slot, level, said, step, {"age": own.catalog_xmin_age, "limit": limit})
 
 
-def spills(case: Case) -> Iterator[Finding]:
+def spills(facts: SlotInput) -> Iterator[Finding]:
     """Report decoding that goes by way of the disk."""
-    own = case.own
+    own = facts.own
     if own is None or not own.total_bytes or (own.spill_bytes or 0) < _SPILL_FLOOR:
         return
-    share, limit = (own.spill_bytes or 0) / own.total_bytes, case.policy.watch.spill_share
-    level = case.level("decoding-spills", own.slot, share, limit)
+    share, limit = (own.spill_bytes or 0) / own.total_bytes, facts.policy.watch.spill_share
+    level = facts.level("decoding-spills", own.slot, share, limit)
     if level:
         said = f"decoding slot {own.slot} spilled {size(own.spill_bytes)} to disk, of {size(own.total_bytes)} decoded"
         step = "captures stay slower than they need be; raise capture.work_mem"

@@ -1,40 +1,39 @@
 """Slot health: observe, judge, act, report. Seconds of work, and never a peek.
 
 `look` only reports; `check` is what the DAG runs. `drain` is a capture with larger windows, for a slot that has come
-near its limit.
+near its limit. Everything that is done is an event with the numbers that justify it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
+from penstock.conditions import ALARMS, PAGED
 from penstock.errors import ConfigError, SourceError
 from penstock.flow.capture import run as capturing
 from penstock.flow.context import Context
-from penstock.flow.health import report
-from penstock.flow.health.act import act, send_alerts, settle
-from penstock.flow.health.alerts import Alert, Deliver, Delivery, alerts
-from penstock.flow.health.causes import folded
+from penstock.flow.health import report, rules_lake
+from penstock.flow.health.airflow_state import DagState
+from penstock.flow.health.alarms import Scope, reconcile
+from penstock.flow.health.alerts import Deliver, no_delivery
+from penstock.flow.health.drops import drop
 from penstock.flow.health.findings import Finding
-from penstock.flow.health.input import DagState, Standing, stand
+from penstock.flow.health.input import HealthInput, LedgerFacts, SlotInput
 from penstock.flow.health.judge import LAKE_RULES, Verdict, judge, of_lake, worst_first
-from penstock.flow.health.observe import observe
+from penstock.flow.health.observe import with_source, without_source
 from penstock.units import several
 
 _LARGER = 4
 _SOURCE = "source"
-
-
-def no_delivery(_: Alert) -> Delivery:
-    """Send no alert: the event and the log line are all."""
-    return Delivery()
+_ALL = frozenset(ALARMS)
 
 
 def look(ctx: Context, dags: Mapping[str, DagState] | None = None) -> Verdict:
     """Observe and judge, and change nothing anywhere; raises SourceError, LedgerError."""
-    return judge(observe(ctx, stand(ctx, dags or {}, datetime.now(UTC))), ctx.pipeline.health)
+    return judge(with_source(ctx, without_source(ctx, dags or {})))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +49,69 @@ def check(ctx: Context, dags: Mapping[str, DagState] | None = None, deliver: Del
 
     Raises SourceError when the source can't be asked (an alarm of its own), LedgerError.
     """
-    now = stand(ctx, dags or {}, datetime.now(UTC))
+    known = without_source(ctx, dags or {})
     try:
-        verdict = judge(observe(ctx, now), ctx.pipeline.health)
+        verdict = judge(with_source(ctx, known))
     except SourceError as error:
-        _cannot_look(ctx, error, now, deliver)
+        _unreachable(ctx, error, known, deliver)
         raise
-    for label, value in report.lines(verdict, ctx.pipeline.health):
+    for label, value in report.lines(verdict):
         ctx.progress(f"{label}: {value}")
-    undelivered = act(ctx, verdict, deliver) if verdict.seen.known.record is not None else []
-    return Checked(verdict, tuple(undelivered))
+    return Checked(verdict, act(ctx, verdict, deliver) if verdict.facts.record is not None else ())
+
+
+def act(ctx: Context, verdict: Verdict, deliver: Deliver) -> tuple[str, ...]:
+    """Carry out a verdict on a pipeline that the ledger knows; return what went wrong with the channels.
+
+    Raises LedgerError.
+    """
+    facts, health = verdict.facts, ctx.ledger.health
+    details = {name: _details(facts) if sample.own else {} for name, sample in facts.samples.items()}
+    health.record_slot_samples(ctx.name, [replace(each, details=details[each.slot]) for each in facts.samples.values()])
+    if facts.ledger.lake is not None:
+        health.record_lake_sample(ctx.name, at=facts.at, as_of=facts.ledger.lake.as_of)
+    for each in verdict.drops:
+        drop(ctx, each)
+    done = reconcile(ctx, verdict.findings, Scope(_ALL, judged=_ALL - PAGED), deliver, facts.at)
+    health.trim(ctx.name, before=facts.at - timedelta(seconds=facts.policy.keep))
+    return done.undelivered
+
+
+def _details(facts: SlotInput) -> dict[str, Any]:
+    """Return what the own slot's sample carries besides: the limits in force, and the server around it."""
+    server, around = facts.source.server, facts.source.around
+    oldest = max((each.age_seconds or 0 for each in facts.source.transactions), default=0)
+    return {
+        "limits": asdict(facts.limits),
+        "free_slots": server.max_replication_slots - around.slots_taken,
+        "free_senders": server.max_wal_senders - around.senders_taken,
+        "wal_directory": facts.source.wal_directory,
+        "oldest_transaction": round(oldest),
+        "idle_slot_timeout": server.idle_slot_timeout,
+        "capture_paused": facts.dag("capture").paused,
+        "unseen": list(facts.source.unseen),
+    }
+
+
+def _unreachable(ctx: Context, error: SourceError, facts: HealthInput, deliver: Deliver) -> None:
+    """Open the alarm that the source can't be asked, and judge what needs no source; the other alarms stay as they are."""
+    if facts.ledger.lake is None:  # a pipeline that the ledger does not know
+        return
+    numbers, step = {"error": error.slug}, "the slot is not observed until the source answers"
+    finding = Finding("source-unreachable", _SOURCE, "critical", error.message, step, numbers)
+    found = worst_first([finding, *of_lake(facts)], facts)
+    for each in found:
+        ctx.progress(f"{each.level} {each.slug}: {each.message}")
+    reconcile(ctx, found, Scope(_ALL, judged=frozenset().union(*LAKE_RULES.values())), deliver, facts.at)
+
+
+def watch_the_watcher(ctx: Context, dags: Mapping[str, DagState], deliver: Deliver) -> None:
+    """Open or close the alarm of a slot health that does not run, and send it, by a capture, which runs more often; raises LedgerError."""
+    with ctx.ledger.session():
+        late = LedgerFacts(late=ctx.ledger.health.late_work(ctx.name))
+        facts = HealthInput(ctx.pipeline, datetime.now(UTC), late, dags)
+        scope = Scope(LAKE_RULES[rules_lake.watched])
+        reconcile(ctx, rules_lake.watched(facts), scope, deliver, facts.at)
 
 
 def require_delivered(undelivered: Sequence[str]) -> None:
@@ -79,18 +131,3 @@ def drain(ctx: Context) -> capturing.CaptureReport:
     message = f"drained slot {ctx.pipeline.slot} in {several(len(done.windows), 'window')} through {done.upto}"
     ctx.ledger.events.add(ctx.name, slug="slot-retained", level="info", message=message, details=done.summary())
     return done
-
-
-def _cannot_look(ctx: Context, error: SourceError, now: Standing, deliver: Deliver) -> None:
-    """Open the alarm that the source can't be asked, and judge what needs no source; the other alarms stay as they are."""
-    if now.lake is None:  # a pipeline that the ledger does not know
-        return
-    numbers, step = {"error": error.slug}, "the slot is not observed until the source answers"
-    unreachable = Finding("source-unreachable", _SOURCE, "critical", error.message, step, numbers)
-    found = worst_first(folded([unreachable, *of_lake(now)], now.alarms))
-    for each in found:
-        ctx.progress(f"{each.level} {each.slug}: {each.message}")
-    settle(ctx, found, now, frozenset().union(*LAKE_RULES.values()))
-    due = alerts(ctx.name, ctx.ledger.health.alarms(ctx.name), ctx.pipeline.health, now.at)
-    for failure in send_alerts(ctx, due, deliver):
-        ctx.progress(f"[alert-undelivered] {failure}")

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from penstock.conditions import with_runbook
 from penstock.errors import LakeError
 from penstock.flow.context import Context
-from penstock.flow.health import table_alarms
+from penstock.flow.health import alarms
 from penstock.flow.health.alerts import Deliver
 from penstock.flow.merge.attempt import prepared, read_result
 from penstock.jobs.merge_plan import CONFLICTS, MET, MergePlan, MergeResult, TableResult
@@ -114,7 +114,7 @@ def _watch_conflicts(ctx: Context, orders: MergePlan, result: MergeResult, deliv
     met = {table.oid for table in result.tables if any(table.counts.get(name) for name in CONFLICTS)}
     copied = {table.oid for table in orders.tables if table.fresh or table.copy_files is not None}
     if met or copied:
-        table_alarms.update(ctx, met | copied, deliver)
+        alarms.compared(ctx, met | copied, deliver)
 
 
 def _require_rebuilt(ctx: Context, orders: MergePlan, result: MergeResult) -> None:

@@ -15,7 +15,7 @@ from penstock.flow.capture import run as capture
 from penstock.flow.context import Context
 from penstock.flow.expected_state import ExpectedState
 from penstock.flow.guards import slot_work, tables_by_name
-from penstock.flow.health import paging
+from penstock.flow.health import alarms
 from penstock.flow.merge import lake_state, rebuild_plan
 from penstock.flow.schema import named_objects, publication_options
 from penstock.ledger.records import PipelineRecord
@@ -35,7 +35,7 @@ def resume(ctx: Context) -> None:
     record = ctx.ledger.pipelines.get(ctx.name)
     if record.state == "halted":
         _require_repaired(ctx, record)
-    answered = paging.answer(ctx)
+    answered = alarms.close_paged(ctx)
     if answered:
         ctx.progress("closed the alarms that tasks have opened; what is still there opens them again")
     if record.state != "halted":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.flow import slot_ownership
 from penstock.flow.context import Context
 from penstock.flow.guards import slot_work
-from penstock.flow.health import paging
+from penstock.flow.health import alarms
 from penstock.ledger.records import PipelineRecord
 from penstock.source import publication, server_info, session, slot
 from penstock.source.publication import PublicationFacts
@@ -38,7 +38,7 @@ def teardown(ctx: Context, *, dry_run: bool = True) -> list[str]:
         ctx.progress(("would run: " if dry_run else "ran: ") + statement)
     if not dry_run:
         ctx.ledger.pipelines.tear_down(ctx.name)
-        paging.answer(ctx)
+        alarms.close_paged(ctx)
     return statements
 
 

@@ -20,9 +20,8 @@ from penstock.compare.report import ComparedTable
 from penstock.errors import LakeError
 from penstock.flow.context import Context
 from penstock.flow.guards import running
-from penstock.flow.health import table_alarms
-from penstock.flow.health.alerts import Deliver
-from penstock.flow.health.run import no_delivery
+from penstock.flow.health import alarms
+from penstock.flow.health.alerts import Deliver, no_delivery
 from penstock.flow.verify.barrier import Merge, cut_at, marked_snapshot
 from penstock.flow.verify.compare import compare_table, compared, fingerprint
 from penstock.flow.verify.report import UNPUBLISHED, Verification, finding, require_equal
@@ -85,7 +84,7 @@ def verify(
                 _staged(ctx, "comparing with the lake", (run.compare(each, cut) for each in read), len(read), _rows_met)
             )
         ctx.ledger.verifications.finish(number)
-        table_alarms.update(ctx, [each.oid for each in findings], deliver)
+        alarms.compared(ctx, [each.oid for each in findings], deliver)
         keep = timedelta(seconds=ctx.pipeline.health.keep)
         ctx.ledger.verifications.trim(ctx.name, before=datetime.now(UTC) - keep)
     return Verification(findings, number, exact.lsn)

@@ -1,0 +1,149 @@
+"""The one way to open, keep, close and send alarms, whoever found what is wrong: slot health, a task, a comparison, a capture.
+
+A task that meets an error which no retry fixes opens an alarm of the error's name and sends it at the critical level. That alarm
+is repeated by that task alone, and ends when the task next succeeds or a person resumes the pipeline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from penstock.conditions import PAGED, with_runbook
+from penstock.errors import LedgerError, PenstockError, SourceError
+from penstock.flow.context import Context
+from penstock.flow.health import rules_tables
+from penstock.flow.health.alerts import Alert, Deliver, alerts, unrecorded
+from penstock.flow.health.findings import Finding
+from penstock.flow.health.input import HealthInput, LedgerFacts
+from penstock.flow.health.observe import UNKNOWN
+from penstock.ledger.records import Level
+
+_NEXT = "no retry fixes it: each run meets it again and fails at once, until it is fixed; then the next run continues"
+_EVENT_LEVELS: dict[str, Level] = {"warn": "warning", "critical": "error"}
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Name the alarms that are sent, by their slugs and, if given, subjects; of these `judged` end where they are not found again."""
+
+    sent: frozenset[str]
+    subjects: frozenset[str] | None = None
+    judged: frozenset[str] | None = None
+    """Left out: all that are sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciled:
+    """Say how many alarms ended, and what channels complained of."""
+
+    closed: int
+    undelivered: tuple[str, ...] = ()
+
+
+def reconcile(
+    ctx: Context, findings: Iterable[Finding], scope: Scope, deliver: Deliver | None, at: datetime | None = None
+) -> Reconciled:
+    """Let the open alarms of a scope be those of the findings, and send what is due; without `deliver` slot health sends it.
+
+    An alert that no channel took is due again next time. Raises LedgerError.
+    """
+    at = at or datetime.now(UTC)
+    closed = ctx.ledger.health.reconcile_alarms(
+        ctx.name,
+        [each.recorded() for each in findings],
+        judged=scope.sent if scope.judged is None else scope.judged,
+        subjects=scope.subjects,
+        at=at,
+    )
+    return Reconciled(closed, () if deliver is None else _send(ctx, scope, deliver, at))
+
+
+def _send(ctx: Context, scope: Scope, deliver: Deliver, at: datetime) -> tuple[str, ...]:
+    """Deliver what is due and note it; return what channels complained of, once each, however many alerts one refused."""
+    known = [
+        alarm
+        for alarm in ctx.ledger.health.alarms(ctx.name)
+        if alarm.slug in scope.sent and (scope.subjects is None or alarm.subject in scope.subjects)
+    ]
+    failed: dict[str, None] = {}
+    for alert in alerts(ctx.name, known, ctx.pipeline.health, at):
+        if alert.happening == "lasts" and alert.alarm.slug in PAGED and scope.subjects is None:
+            continue  # the task that meets it again repeats it
+        ctx.progress(f"{alert.title}: {alert.alarm.message}; see {alert.runbook}")
+        delivery = deliver(alert)
+        failed.update(dict.fromkeys(delivery.failures))
+        if delivery.taken or not delivery.failures:
+            _note_sent(ctx, alert)
+    _log_undelivered(ctx, failed)
+    return tuple(failed)
+
+
+def _note_sent(ctx: Context, alert: Alert) -> None:
+    level: Level = "info" if alert.happening == "closed" else _EVENT_LEVELS[alert.level]
+    for alarm in alert.alarms:
+        ctx.ledger.health.note_alert_sent(alarm.number, at=alert.at)
+        details = {**alarm.numbers, "happening": alert.happening, "channels": list(alert.channels)}
+        message = f"{alert.happening}: {alarm.message}"
+        ctx.ledger.events.add(ctx.name, slug=alarm.slug, level=level, message=message, details=details)
+
+
+def _log_undelivered(ctx: Context, failures: Iterable[str]) -> None:
+    for failure in failures:
+        ctx.progress(with_runbook(f"[alert-undelivered] {failure}", "alert-undelivered"))
+
+
+def compared(ctx: Context, oids: Collection[int], deliver: Deliver | None) -> None:
+    """Bring the alarms of tables that were compared or merged up to date, by what the ledger knows now."""
+    wanted = frozenset(oids)
+    tables = [table for table in ctx.ledger.verifications.tables(ctx.name) if table.oid in wanted]
+    facts = HealthInput(ctx.pipeline, datetime.now(UTC), LedgerFacts(verified=tables))
+    rules = (rules_tables.differing, rules_tables.unreadable, rules_tables.suspected)
+    found = [finding for rule in rules for finding in rule(facts)]
+    subjects = frozenset(f"{table.schema}.{table.name}" for table in tables)
+    reconcile(ctx, found, Scope(rules_tables.COMPARED, subjects), deliver, facts.at)
+
+
+def page(ctx: Context, error: PenstockError, task: str, deliver: Deliver) -> None:
+    """Open the alarm of an error that `task` met, and send it if that is due.
+
+    The alert is sent also if the ledger cannot record it.
+    """
+    finding = Finding(error.slug, task, "critical", error.message, _NEXT)
+    try:
+        if not _is_alerted(ctx, error):
+            reconcile(ctx, [finding], Scope(PAGED, frozenset({task}), judged=frozenset()), deliver)
+    except LedgerError as unknown:
+        ctx.progress(f"the ledger cannot record who gets this alert: {unknown}")
+        alert = unrecorded(ctx.name, finding.recorded(), ctx.pipeline.health, datetime.now(UTC))
+        _log_undelivered(ctx, deliver(alert).failures)
+
+
+def task_succeeded(ctx: Context, task: str, deliver: Deliver) -> None:
+    """Close the alarms that `task` has opened, and send their end: it has succeeded."""
+    try:
+        reconcile(ctx, (), Scope(PAGED, frozenset({task})), deliver)
+    except LedgerError as unknown:  # the task itself has succeeded; its next success closes them
+        if unknown.slug not in UNKNOWN:  # before the first bootstrap there is nothing to close
+            ctx.progress(f"the ledger cannot record that {task} has succeeded: {unknown}")
+
+
+def close_paged(ctx: Context) -> bool:
+    """Close the alarms of all tasks, for a person says that they are fixed; return whether there were any.
+
+    Slot health sends their end. What is still there opens them again.
+    """
+    return reconcile(ctx, (), Scope(PAGED), None).closed > 0
+
+
+def _is_alerted(ctx: Context, error: PenstockError) -> bool:
+    """Return whether slot health has sent an alert that the source cannot be asked for the same reason."""
+    known = ctx.ledger.health.alarms(ctx.name) if isinstance(error, SourceError) else []
+    return any(
+        each.slug == "source-unreachable"
+        and each.numbers.get("error") == error.slug
+        and each.closed_at is None
+        and each.last_notified_at is not None
+        for each in known
+    )
