@@ -466,7 +466,7 @@ def test_what_the_stream_does_not_carry_pauses_the_table_for_its_reason_and_noth
             landing_env.sql(step.format(t=name))
 
     landing_env.capture()
-    if any(table.catalog_digest.get("undecided") for table in landing_env.ctx.ledger.tables.all(landing_env.name)):
+    if any(table.accepted.undecided for table in landing_env.ctx.ledger.tables.all(landing_env.name)):
         landing_env.capture()  # the server wrote something of its own between the end of the window and the look
 
     found = {record.name: record for record in landing_env.ctx.ledger.tables.all(landing_env.name)}

@@ -14,13 +14,15 @@ from penstock.jobs.pointers import Pointer
 from penstock.ledger import Ledger, new_attempt
 from penstock.ledger.merge_queue import PublishedTable
 from penstock.ledger.records import WindowRecord
-from penstock.ledger.table_records import TableFacts
 from penstock.lsn import Lsn
+from penstock.shapes.accepted import Accepted
 from penstock.shapes.mirror_column import MirrorColumn
+from penstock.shapes.table_facts import TableFacts
 from penstock.values.pgtype import PgType
 from penstock.wire.messages import Relation, RelationColumn
 from stack.servers import lake_catalog
 from stack.servers.postgres import Database, Server
+from tests.shapes.tables import shape
 
 START = Lsn.parse("0/1000")
 INTEGER = PgType(23, -1, "pg_catalog", "int4", "b")
@@ -131,7 +133,8 @@ def entry(oid: int, *, version: int = 1, rows: int = 3, size: int = 100, max_xid
 
 def facts(oid: int, table: str, **changes: Any) -> TableFacts:
     columns = (MirrorColumn("id", 1, INTEGER, key=True), MirrorColumn("n", 2, INTEGER, missing_text="7"))
-    known = {"target": ("ns", "shop", table), "identity": "d", "columns": columns, "catalog_digest": {"relfilenode": 5}}
+    known: dict[str, Any] = {"target": ("ns", "shop", table), "identity": "d", "columns": columns}
+    known |= {"accepted": Accepted(shape(schema="shop", name=table))}
     return TableFacts(oid=oid, schema="shop", name=table, **(known | changes))
 
 

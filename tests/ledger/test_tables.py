@@ -3,8 +3,21 @@ import pytest
 from penstock.errors import LakeError, LedgerError
 from penstock.ledger import Ledger
 from penstock.ledger.merge_queue import PublishedTable
+from penstock.ledger.tables import look_of
 from penstock.lsn import Lsn
+from penstock.shapes.accepted import Accepted, GonePartition, Rewriting
+from penstock.shapes.partition_bounds import Condition
 from tests.ledger.conftest import START, copy, entry, facts, publish, set_state, together
+from tests.shapes.tables import shape
+
+ACCEPTED = Accepted(
+    shape(enums={900: ("a", 'we"ird')}, composites={901: (("x", 23, -1),)}, hidden=("g",), hidden_attnums=(4,)),
+    undecided={1: START},
+    heard=(1,),
+    grown={900: START},
+    rewritten=Rewriting(START, {2: "705"}, {2: (23, -1)}, (("n is wider", 7), ("m is wider", None)), checked=True),
+    gone=(GonePartition(9, "p9", (Condition(1, "int", "1", None), Condition(2, "text", values=("a", None))), START),),
+)
 
 
 def states(ledger: Ledger, name: str) -> dict[int, str]:
@@ -16,12 +29,12 @@ def start(ledger: Ledger, name: str, copy_id: str, *oids: int) -> None:
 
 
 def test_tables_are_remembered_with_their_columns_and_facts(ledger: Ledger, running: str) -> None:
-    known = facts(4_000_000_000, 'we"ird', target=("ns", "s", 'we"ird'), catalog_digest={"labels": ["a"], "n": None})
+    known = facts(4_000_000_000, 'we"ird', target=("ns", "s", 'we"ird'), accepted=ACCEPTED)
     ledger.tables.save(running, [known])
     (table,) = ledger.tables.all(running)
 
     assert (table.oid, table.name, table.target, table.columns) == (known.oid, 'we"ird', known.target, known.columns)
-    assert (table.catalog_digest, table.state) == (known.catalog_digest, "new")
+    assert (table.accepted, table.state) == (ACCEPTED, "new")
 
 
 def test_saving_again_takes_over_what_changed_and_keeps_the_state(ledger: Ledger, ready: str) -> None:
@@ -194,8 +207,8 @@ WATCHED = ("ready", "copied")
 
 
 def test_a_look_is_remembered_while_the_ledger_keeps_what_it_found(ledger: Ledger, ready: str) -> None:
-    digests = {table.oid: table.catalog_digest for table in ledger.tables.all(ready)}
-    ledger.tables.note_looked(ready, {oid: (f"stamp {oid}", digest) for oid, digest in digests.items()}, WATCHED)
+    found = {table.oid: (f"stamp {table.oid}", table.accepted) for table in ledger.tables.all(ready)}
+    ledger.tables.note_looked(ready, found, WATCHED)
     assert ledger.tables.looked(ready, WATCHED) == {1: "stamp 1", 2: "stamp 2"}
     assert ledger.tables.looked(ready, ["paused"]) == {}
 
@@ -207,7 +220,9 @@ def test_a_look_is_remembered_while_the_ledger_keeps_what_it_found(ledger: Ledge
 
 
 def test_a_look_that_found_something_else_than_the_ledger_has_is_not_remembered(ledger: Ledger, ready: str) -> None:
-    ledger.tables.note_looked(ready, {1: ("stamp", {"another": "digest"}), 9: ("stamp", {})}, WATCHED)
+    ledger.tables.note_looked(
+        ready, {1: ("stamp", Accepted(shape(kind="p"))), 9: ("stamp", Accepted(shape()))}, WATCHED
+    )
 
     assert ledger.tables.looked(ready, WATCHED) == {}
 
@@ -224,7 +239,7 @@ def test_a_look_keeps_the_event_triggers_token_until_another_look_finds_another(
         return [look.trigger for look in looks.get(1, [])]
 
     def look(trigger: str, at: int, **words: list[int]) -> None:
-        found = {} if words else {1: known.look}
+        found = {} if words else {1: look_of(known)}
         ledger.tables.note_column_looks(running, found, seen_lsn=Lsn(START + at), trigger=trigger, **words)
 
     look("first", 1)

@@ -14,12 +14,14 @@ from penstock.ledger import Ledger
 from penstock.ledger.health import FoundAlarm
 from penstock.ledger.rebuilds import NewRebuild, RebuildStep
 from penstock.ledger.records import Level as EventLevel
-from penstock.ledger.table_records import TableFacts
 from penstock.lsn import Lsn
+from penstock.shapes.accepted import Accepted
 from penstock.shapes.mirror_column import MirrorColumn
+from penstock.shapes.table_facts import TableFacts
 from penstock.values.pgtype import PgType
 from stack.servers.postgres import Database
 from tests.page.airflow_rows import make_dags
+from tests.shapes.tables import shape
 
 START = Lsn.parse("16/10000000")
 MIB, GIB = 1 << 20, 1 << 30
@@ -202,7 +204,7 @@ def facts(oid: int, table: str) -> TableFacts:
         MirrorColumn("state", 5, PgType(70001, -1, "shop", "order_state", "e"), missing_text="open"),
         MirrorColumn("squares", 6, PgType(1007, -1, "pg_catalog", "_int4", "b", element=int4), dimensions=2),
     )
-    return TableFacts(oid, "shop", table, ("shop", "shop", table), "d", columns, {"relfilenode": oid})
+    return TableFacts(oid, "shop", table, ("shop", "shop", table), "d", columns, Accepted(shape()))
 
 
 def healthy(scene: Scene) -> None:

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from penstock.shapes.accepted import Accepted
+from penstock.shapes.shape import Shape
 from penstock.source import catalog, publication
 from penstock.source.session import SourceSession
 
@@ -171,7 +173,7 @@ def test_a_generated_column_is_never_streamed_though_15_lists_it(conn, writer):
     assert described(conn, "t", "p").hidden == ("g",)
 
 
-def test_a_digest_survives_json_and_changes_with_every_silent_change(conn, writer):
+def test_a_shape_survives_json_and_changes_with_every_silent_change(conn, writer):
     writer.execute(
         """create type mood as enum ('sad', 'glad'); create type pair as (a int, m mood);
         create table above (x int); create table t (id int primary key, m mood, p pair[], r int4range) inherits (above);
@@ -179,12 +181,13 @@ def test_a_digest_survives_json_and_changes_with_every_silent_change(conn, write
         create table m_1 partition of m for values from (0) to (9)"""
     )
 
-    def digests() -> dict[str, object]:
-        return {table.name: table.digest() for table in catalog.all_tables(conn, sizes=False)}
+    def shapes() -> dict[str, Shape]:
+        return {table.name: table.shape for table in catalog.all_tables(conn, sizes=False)}
 
-    seen = digests()
-    assert json.loads(json.dumps(seen)) == seen
-    assert digests() == seen
+    seen = shapes()
+    known = [Accepted(shape) for shape in seen.values()]
+    assert [Accepted.from_json(json.loads(json.dumps(each.to_json()))) for each in known] == known
+    assert shapes() == seen
     for table, statement in [
         ("t", "alter type mood rename value 'sad' to 'blue'"),
         ("t", "alter type mood add value 'mad' before 'glad'"),
@@ -201,7 +204,7 @@ def test_a_digest_survives_json_and_changes_with_every_silent_change(conn, write
         ("m", "alter table m detach partition m_2"),
     ]:
         writer.execute(statement)
-        now = digests()
+        now = shapes()
         assert now[table] != seen[table], statement
         seen = now
 

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from penstock.shapes.partition_bounds import Condition, apart, found_in_lake, joined, numbered, of, read
+from penstock.shapes.partition_bounds import Condition, apart, by_attnum, data, found_in_lake, joined, of, read
 from stack.servers.postgres import Database
 
 TABLES = {
@@ -69,7 +69,7 @@ def test_partitions_of_one_table_are_apart_and_each_holds_what_it_holds(database
     assert all(found_in_lake(bound) for bound in found)
     assert all(apart(one, other) for one, other in itertools.permutations(found, 2))
     assert not any(apart(one, one) for one in found)
-    assert [of(numbered(bound, {"k": 1})) != () for bound in found] == [True] * len(found)
+    assert [of(data(by_attnum(bound, {"k": 1}))) != () for bound in found] == [True] * len(found)
 
 
 @pytest.mark.parametrize("name", OPEN)
@@ -105,7 +105,7 @@ def test_levels_add_up_and_one_that_is_not_known_says_nothing(database16: Databa
     assert apart(read([outer, inner]), read([us, inner]))
     assert not apart(read([outer, inner]), read([outer]))
     assert apart(read([outer, None]), read([us, None]))
-    assert numbered(read([outer, inner]), {"n": 1}) == numbered(read([inner]), {"n": 1})
+    assert by_attnum(read([outer, inner]), {"n": 1}) == by_attnum(read([inner]), {"n": 1})
 
 
 def test_ranges_that_follow_on_one_another_are_joined_within_whatever_else_is_the_same() -> None:

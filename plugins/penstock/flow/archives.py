@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from penstock.errors import LakeError
 from penstock.flow.context import Context
 from penstock.ledger.table_records import RebuildRecord, TableRecord
-from penstock.shapes import gone_partitions
+from penstock.shapes.gone_partitions import lost
 from penstock.shapes.new_files import values_changed
 from penstock.shapes.source_table import SourceTable
 
@@ -22,20 +22,20 @@ def only_in_lake(ctx: Context, record: TableRecord, now: SourceTable | None) -> 
     """
     if not _keeps(ctx, record) or now is None:
         return []
-    digest, leaves = record.catalog_digest, {str(leaf.oid): leaf.relfilenode for leaf in now.leaves}
-    rewritten = values_changed(record.columns, digest, now)
-    lost = gone_partitions.lost(digest, leaves, files=now.kind == "p" and not rewritten)
-    return list(dict.fromkeys([*(each.name for each in gone_partitions.kept(digest)), *lost]))
+    accepted = record.accepted
+    by_file = now.kind == "p" and not values_changed(record.columns, accepted.shape, now)
+    files = {leaf.oid: leaf.relfilenode if by_file else None for leaf in now.leaves}
+    return list(dict.fromkeys([*(each.name for each in accepted.kept), *lost(accepted.shape, files)]))
 
 
 def lost_by(ctx: Context, record: TableRecord | None, rebuild: RebuildRecord) -> list[str]:
     """Name the partitions whose rows a rebuilt table does not have, where they are to be kept."""
     if record is None or not _keeps(ctx, record):
         return []
-    known = {each.oid for each in gone_partitions.kept(rebuild.catalog_digest)}
-    kept = (each.name for each in gone_partitions.kept(record.catalog_digest) if each.oid not in known)
-    files = dict.fromkeys(rebuild.catalog_digest["leaves"], 0)
-    return list(dict.fromkeys([*kept, *gone_partitions.lost(record.catalog_digest, files, files=False)]))
+    known = {each.oid for each in rebuild.accepted.kept}
+    kept = (each.name for each in record.accepted.kept if each.oid not in known)
+    files = dict.fromkeys(rebuild.accepted.shape.leaves, None)
+    return list(dict.fromkeys([*kept, *lost(record.accepted.shape, files)]))
 
 
 def require_none(ctx: Context, records: Sequence[TableRecord], now: Mapping[int, SourceTable], what: str) -> None:

@@ -12,9 +12,10 @@ from penstock.contract.manifest import FileEntry
 from penstock.ledger.pipelines import lock_active
 from penstock.ledger.records import SchemaChange
 from penstock.ledger.session import Part, Transaction
-from penstock.ledger.table_records import FetchRecord, TableFacts
+from penstock.ledger.table_records import FetchRecord
 from penstock.ledger.tables import note_schema_changes, resume, save
 from penstock.lsn import Lsn
+from penstock.shapes.table_facts import TableFacts
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 from penstock.contract.manifest import vars_of
 from penstock.shapes.mirror_column import MirrorColumn
+from penstock.shapes.table_facts import TableFacts
 from penstock.values.pgtype import PgType
 from penstock.wire.messages import Relation, RelationColumn
 
@@ -43,3 +44,9 @@ def column_to_json(column: MirrorColumn) -> dict[str, Any]:
 def column_from_json(data: dict[str, Any]) -> MirrorColumn:
     """Read what `column_to_json` wrote."""
     return MirrorColumn(**{**data, "type": PgType.from_json(data["type"])})
+
+
+def facts_to_json(facts: TableFacts) -> dict[str, Any]:
+    """Return plain data, with the names of the ledger's columns."""
+    columns = [column_to_json(column) for column in facts.columns]
+    return {**vars_of(facts), "columns": columns, "accepted": facts.accepted.to_json()}

@@ -17,10 +17,11 @@ from penstock.jobs.pointers import place_of
 from penstock.ledger.pipelines import lock
 from penstock.ledger.records import Level, Publishing
 from penstock.ledger.session import Part, Transaction
-from penstock.ledger.table_records import TableFacts, TableRecord
+from penstock.ledger.table_records import TableRecord
 from penstock.ledger.tables import save
 from penstock.ledger.tables import tables as tables_of
 from penstock.lsn import Lsn
+from penstock.shapes.table_facts import TableFacts
 
 
 class Membership(Part):

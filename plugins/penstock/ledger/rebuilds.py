@@ -17,11 +17,12 @@ from penstock.contract.manifest import FileEntry
 from penstock.errors import LedgerError
 from penstock.jobs.pointers import Pointer
 from penstock.ledger.iceberg_pointers import move_pointers
-from penstock.ledger.json_codec import column_to_json
+from penstock.ledger.json_codec import column_to_json, facts_to_json
 from penstock.ledger.pipelines import lock, lock_active
 from penstock.ledger.session import Part, Transaction
-from penstock.ledger.table_records import CopyRecord, RebuildKind, RebuildRecord, RebuildState, TableFacts
+from penstock.ledger.table_records import CopyRecord, RebuildKind, RebuildRecord, RebuildState
 from penstock.lsn import Lsn
+from penstock.shapes.table_facts import TableFacts
 
 OPEN: tuple[RebuildState, ...] = ("copying", "building", "ready")
 
@@ -98,7 +99,7 @@ class Rebuilds(Part):
 
         The tables' own state stays as it is. Raises LedgerError("ledger-conflict") when one is no longer copying.
         """
-        listed = [{"id": id_, **table.to_json(), "place": places[id_]} for id_, table in facts.items()]
+        listed = [{"id": id_, **facts_to_json(table), "place": places[id_]} for id_, table in facts.items()]
         with self.transaction() as transaction:
             lock_active(transaction, name)
             transaction.change("rebuilds/forget_rebuild_copies", name=name, ids=list(facts))
@@ -124,10 +125,8 @@ class Rebuilds(Part):
         columns = Jsonb([column_to_json(column) for column in facts.columns])
         with self.transaction() as transaction:
             lock(transaction, name)
-            digest = Jsonb(facts.catalog_digest)
-            transaction.change(
-                "rebuilds/reshape_rebuild", name=name, id=rebuild_id, columns=columns, catalog_digest=digest
-            )
+            accepted = Jsonb(facts.accepted.to_json())
+            transaction.change("rebuilds/reshape_rebuild", name=name, id=rebuild_id, columns=columns, accepted=accepted)
 
     def run(self, name: str, *, ids: Sequence[str], run: str) -> None:
         """Note the run that may advance these rebuilds from now on; raises LedgerError("ledger-conflict")."""
@@ -188,7 +187,7 @@ def _row(order: NewRebuild) -> dict[str, object]:
         "place": list(order.place),
         "identity": facts.identity,
         "columns": Jsonb([column_to_json(column) for column in facts.columns]),
-        "catalog_digest": Jsonb(facts.catalog_digest),
+        "accepted": Jsonb(facts.accepted.to_json()),
         "copy_id": order.copy_id,
         "goal_lsn": order.goal_lsn,
     }

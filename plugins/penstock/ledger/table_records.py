@@ -6,50 +6,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Self
 
-from penstock.contract.manifest import FileEntry, vars_of
-from penstock.ledger.json_codec import column_from_json, column_to_json
+from penstock.contract.manifest import FileEntry
+from penstock.ledger.json_codec import column_from_json
 from penstock.ledger.records import Row
-from penstock.ledger.relation_records import ColumnLook
 from penstock.lsn import Lsn
-from penstock.shapes.mirror_column import MirrorColumn, present
+from penstock.shapes.accepted import Accepted
+from penstock.shapes.mirror_column import MirrorColumn
+from penstock.shapes.table_facts import TableFacts
 
 TableState = Literal["new", "copying", "copied", "ready", "paused", "dropped"]
 CopyState = Literal["copying", "copied", "loaded"]
 FetchState = Literal["copying", "landed"]
 RebuildKind = Literal["resync", "replay", "shadow"]
 RebuildState = Literal["copying", "building", "ready", "done", "given_up"]
-
-
-@dataclass(frozen=True)
-class TableFacts:
-    """Describe one source table and its target, as `save_tables` takes it.
-
-    `identity` is `d`, `i`, `f` or `n`; `catalog_digest` holds whatever shows that the table was changed behind
-    the stream's back. `renamed_to` is the name that the lake's table takes in the next cut, None where it keeps `target`.
-    """
-
-    oid: int
-    schema: str
-    name: str
-    target: tuple[str, ...]
-    identity: str
-    columns: tuple[MirrorColumn, ...]
-    catalog_digest: dict[str, Any]
-    renamed_to: tuple[str, ...] | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain data."""
-        return {**vars_of(self), "columns": [column_to_json(column) for column in self.columns]}
-
-    @property
-    def look(self) -> ColumnLook:
-        """Return what of its columns a look at the catalog has found."""
-        there = sorted(present(self.columns), key=lambda column: column.attnum)
-        states = {column.attnum: (column.name, column.type.oid, column.type.typmod) for column in there}
-        key = tuple(column.attnum for column in there if column.key)
-        digest = self.catalog_digest
-        count, hidden = digest.get("attnums", max(states, default=0)), digest.get("versions", {}).get("hidden", ())
-        return ColumnLook(count, states, key=key, key_index=digest.get("key_index", 0), hidden=tuple(hidden))
 
 
 @dataclass(frozen=True)
@@ -73,7 +42,7 @@ class TableRecord(Row):
     state: TableState
     identity: str
     columns: tuple[MirrorColumn, ...]
-    catalog_digest: dict[str, Any]
+    accepted: Accepted
     copy_id: str | None
     complete_through: Lsn | None
     snapshot_id: int | None
@@ -94,6 +63,12 @@ class TableRecord(Row):
         return f"{self.schema}.{self.name}"
 
     @property
+    def facts(self) -> TableFacts:
+        """Return what is known of the table itself."""
+        known = (self.identity, self.columns, self.accepted, self.renamed_to)
+        return TableFacts(self.oid, self.schema, self.name, self.target, *known)
+
+    @property
     def waits(self) -> bool:
         """Return whether the table joined the pipeline and waits for its copy."""
         return self.state == "new" and self.joined_lsn is not None
@@ -104,7 +79,7 @@ class TableRecord(Row):
         columns = tuple(map(column_from_json, row["columns"]))
         renamed = row["renamed_to"]
         names = {"target": tuple(row["target"]), "renamed_to": None if renamed is None else tuple(renamed)}
-        return cls(**{**row, **names, "columns": columns})
+        return cls(**{**row, **names, "columns": columns, "accepted": Accepted.from_json(row["accepted"])})
 
 
 @dataclass(frozen=True)
@@ -184,7 +159,7 @@ class RebuildRecord(Row):
     place: tuple[str, ...]
     identity: str
     columns: tuple[MirrorColumn, ...]
-    catalog_digest: dict[str, Any]
+    accepted: Accepted
     copy_id: str | None
     through_lsn: Lsn | None
     goal_lsn: Lsn | None
@@ -205,9 +180,16 @@ class RebuildRecord(Row):
     def from_row(cls, **row: Any) -> Self:
         """Read one row."""
         columns = tuple(map(column_from_json, row["columns"]))
-        return cls(**{**row, "target": tuple(row["target"]), "place": tuple(row["place"]), "columns": columns})
+        names = {"target": tuple(row["target"]), "place": tuple(row["place"])}
+        return cls(**{**row, **names, "columns": columns, "accepted": Accepted.from_json(row["accepted"])})
 
     @property
     def qualified(self) -> str:
         """Name the source table for a message."""
         return f"{self.schema}.{self.name}"
+
+    @property
+    def facts(self) -> TableFacts:
+        """Return what is known of the table itself."""
+        known = (self.identity, self.columns, self.accepted)
+        return TableFacts(self.oid, self.schema, self.name, self.target, *known)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
 
 from psycopg import errors as pg
 from psycopg.types.json import Jsonb
 
 from penstock.contract.manifest import FileEntry
 from penstock.errors import LakeError, LedgerError
+from penstock.ledger.json_codec import facts_to_json
 from penstock.ledger.pipelines import lock
 from penstock.ledger.records import SchemaChange
 from penstock.ledger.relation_records import ColumnLook
 from penstock.ledger.session import Part, Transaction
-from penstock.ledger.table_records import CopyRecord, CopyState, TableFacts, TableRecord, TableState
+from penstock.ledger.table_records import CopyRecord, CopyState, TableRecord, TableState
 from penstock.lsn import Lsn
+from penstock.shapes.accepted import Accepted
+from penstock.shapes.mirror_column import present
+from penstock.shapes.table_facts import TableFacts
 
 
 class Tables(Part):
@@ -49,11 +52,9 @@ class Tables(Part):
         with self.transaction() as transaction:
             return dict(transaction.rows("tables/looked_tables", name=name, states=list(states)))
 
-    def note_looked(
-        self, name: str, found: Mapping[int, tuple[str, Mapping[str, Any]]], states: Sequence[TableState]
-    ) -> None:
-        """Note the stamps that a look has found, for the tables in these states whose digest is the one found with it."""
-        listed = [{"oid": oid, "stamp": stamp, "digest": digest} for oid, (stamp, digest) in found.items()]
+    def note_looked(self, name: str, found: Mapping[int, tuple[str, Accepted]], states: Sequence[TableState]) -> None:
+        """Note the stamps that a look has found, for the tables in these states that are as it has found them."""
+        listed = [{"oid": oid, "stamp": stamp, "accepted": now.to_json()} for oid, (stamp, now) in found.items()]
         with self.transaction() as transaction:
             transaction.change("tables/note_looked", name=name, tables=Jsonb(listed), states=list(states))
 
@@ -153,8 +154,8 @@ def resume(transaction: Transaction, name: str, oid: int) -> TableRecord:
 
 def save(transaction: Transaction, name: str, tables: Sequence[TableFacts]) -> None:
     """Save tables inside a transaction; raises LakeError("target-clash")."""
-    transaction.change("tables/save_tables", name=name, tables=Jsonb([table.to_json() for table in tables]))
-    note_column_looks(transaction, name, {table.oid: table.look for table in tables}, None)
+    transaction.change("tables/save_tables", name=name, tables=Jsonb([facts_to_json(table) for table in tables]))
+    note_column_looks(transaction, name, {table.oid: look_of(table) for table in tables}, None)
     try:
         transaction.connection.execute("set constraints all immediate")
     except pg.ExclusionViolation:
@@ -182,6 +183,14 @@ def note_column_looks(
     """Note what a look has found of tables' columns, where that is new, inside a transaction."""
     listed = [{"oid": oid, **look.to_json()} for oid, look in looks.items()]
     transaction.change("tables/note_column_looks", name=name, looks=Jsonb(listed), seen_lsn=seen_lsn, trigger=trigger)
+
+
+def look_of(facts: TableFacts) -> ColumnLook:
+    """Return what of a table's columns a look at the catalog has found."""
+    there = sorted(present(facts.columns), key=lambda column: column.attnum)
+    states = {column.attnum: (column.name, column.type.oid, column.type.typmod) for column in there}
+    key, shape = tuple(column.attnum for column in there if column.key), facts.accepted.shape
+    return ColumnLook(shape.attnums, states, key=key, key_index=shape.key_index, hidden=tuple(shape.hidden))
 
 
 def tables(

@@ -6,12 +6,13 @@ is in doubt, or cannot be told while the table is paused, is left to a copy of t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from penstock.shapes import enum_labels
+from penstock.shapes.accepted import Accepted
 from penstock.shapes.mirror_column import MirrorColumn
+from penstock.shapes.shape import Shape
 from penstock.shapes.source_table import SourceColumn, SourceTable
 from penstock.values.lake_types import holds, innermost
 from penstock.values.pgtype import PgType
@@ -42,24 +43,24 @@ class Fetch:
         return self.labels is None
 
 
-def fetch_of(doubts: Sequence[Doubt], digest: Mapping[str, Any], now: SourceTable) -> Fetch | None:
+def fetch_of(doubts: Sequence[Doubt], accepted: Accepted, now: SourceTable) -> Fetch | None:
     """Return the fetch that ends all of these doubts, or None where only a copy of the table does."""
-    if any(doubt.attnum is None and doubt.enum is None for doubt in doubts) or not _rows_are_known(digest, now):
+    if any(doubt.attnum is None and doubt.enum is None for doubt in doubts) or not _rows_are_known(accepted, now):
         return None
     by_attnum = {column.attnum: column for column in now.columns}
     whole = {doubt.attnum for doubt in doubts if doubt.attnum is not None}
     # labels that landed rows would be held against are fetched, too: no window looks at a paused table
-    grown = frozenset(enum_labels.grown(digest, now))
+    grown = frozenset(enum_labels.grown(accepted.shape, now))
     renamed = {doubt.enum for doubt in doubts if doubt.enum is not None}
-    enums = renamed | grown | (enum_labels.open_checks(digest).keys() & now.enums.keys())
+    enums = renamed | grown | (accepted.grown.keys() & now.enums.keys())
     holders = _holders(now.columns, enums)
     if not whole <= by_attnum.keys():
         return None
     attnums = frozenset(whole | {column.attnum for column in holders})
     if any(by_attnum[attnum].key for attnum in attnums):
         return None
-    plain = not whole and all(_is_label(column.type) for column in holders) and not enum_labels.open_checks(digest)
-    return Fetch(attnums, _new_labels(digest, now, enums) if plain else None)
+    plain = not whole and all(_is_label(column.type) for column in holders) and not accepted.grown
+    return Fetch(attnums, _new_labels(accepted.shape, now, enums) if plain else None)
 
 
 def sends_all(sent: Iterable[str]) -> bool:
@@ -83,7 +84,7 @@ def _refilled(column: MirrorColumn, before: MirrorColumn | None) -> MirrorColumn
     return replace(column, missing_text=None, generation=generation)
 
 
-def _rows_are_known(digest: Mapping[str, Any], now: SourceTable) -> bool:
+def _rows_are_known(accepted: Accepted, now: SourceTable) -> bool:
     """Return whether the lake's rows are those of the source by key, whatever their values.
 
     Partitions may come and go while no window looks at them, and a filter may let other rows through than it did.
@@ -93,7 +94,7 @@ def _rows_are_known(digest: Mapping[str, Any], now: SourceTable) -> bool:
         and bool(now.key)
         and now.identity != "n"
         and now.filter_digest is None
-        and not (now.changes_silently and digest.get("undecided"))
+        and not (now.changes_silently and accepted.undecided)
     )
 
 
@@ -108,16 +109,15 @@ def _is_label(type: PgType) -> bool:
     return innermost(type).kind == "e"
 
 
-def _new_labels(digest: Mapping[str, Any], now: SourceTable, enums: Iterable[int]) -> tuple[str, ...]:
+def _new_labels(before: Shape, now: SourceTable, enums: Iterable[int]) -> tuple[str, ...]:
     """Return the labels whose catalog rows are others than at the last look: rows may show them under another name."""
-    known = digest["versions"]["parts"]
     return tuple(
         sorted(
             {
                 label
                 for oid in enums
                 for label, version in zip(now.enums[oid], now.part_versions[oid], strict=True)
-                if version not in known.get(str(oid), ())
+                if version not in before.part_versions.get(oid, ())
             }
         )
     )

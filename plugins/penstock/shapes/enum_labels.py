@@ -8,24 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from penstock.contract.manifest import FileEntry
 from penstock.landing.zone import LandingZone
-from penstock.lsn import Lsn
+from penstock.shapes.shape import Shape
 from penstock.shapes.source_table import SourceTable
 from penstock.values.pgtype import PgType
 
 _ELEMENT = re.compile(r'"((?:[^"\\]|\\.)*)"|([^{},"]+)')
 
 
-def grown(digest: Mapping[str, Any], now: SourceTable) -> list[int]:
+def grown(before: Shape, now: SourceTable) -> list[int]:
     """Return the enums of a table that have more labels than at the last look, or came since."""
-    known = digest["enums"]
-    return [oid for oid, labels in now.enums.items() if len(known.get(str(oid), ())) < len(labels)]
+    return [oid for oid, labels in now.enums.items() if len(before.enums.get(oid, ())) < len(labels)]
 
 
 def strange(
@@ -44,11 +42,6 @@ def strange(
             ):
                 return f"column {column.name} was landed with a label that its enum no longer has: it was renamed under a window"
     return None
-
-
-def open_checks(digest: Mapping[str, Any]) -> dict[int, Lsn]:
-    """Return the enums that are to be checked, with the position through which."""
-    return {int(oid): Lsn.parse(lsn) for oid, lsn in digest.get("grown", {}).items()}
 
 
 def _enum(type: PgType) -> int | None:

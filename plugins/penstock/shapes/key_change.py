@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from penstock.shapes.column_changes import ColumnChange, Following
 from penstock.shapes.column_fetch import Doubt
 from penstock.shapes.mirror_column import MirrorColumn
+from penstock.shapes.shape import Shape
 from penstock.shapes.source_table import SourceColumn, SourceTable
 
 _IDENTITIES = {"d": "the primary key", "i": "an index", "f": "full"}
 
 
 def key_change(
-    columns: Sequence[MirrorColumn], identity: str, digest: Mapping[str, Any], now: SourceTable, following: Following
+    columns: Sequence[MirrorColumn], identity: str, shape: Shape, now: SourceTable, following: Following
 ) -> tuple[ColumnChange, ...] | None:
     """Return what became of the key and the replica identity, None where that is not followed: of partitions each has its own.
 
@@ -28,7 +28,7 @@ def key_change(
     if before and before.keys() == after.keys() and "n" not in (identity, now.identity):
         text = f"the replica identity is {_IDENTITIES[now.identity]} now, with the same key"
         return (ColumnChange("replica-identity", text),)
-    if now.kind != "r" or digest.get("kind") != "r":
+    if now.kind != "r" or shape.kind != "r":
         return None
     why = ", because the primary key is deferrable" if now.late_key else ""
     text = f"the key is {_named(after, now.identity)} now{why}, it was {_named(before, identity)}"

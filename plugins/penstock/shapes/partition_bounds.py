@@ -70,17 +70,21 @@ def read(levels: Sequence[Sequence[Any] | None]) -> Bound:
     return tuple(each for each in conditions if each is not None)
 
 
-def numbered(bound: Bound, attnums: Mapping[Any, int]) -> list[list[Any]]:
-    """Return a bound as plain data, its columns by attribute number; one that is not among them says nothing."""
+def by_attnum(bound: Bound, attnums: Mapping[str, int]) -> Bound:
+    """Return a bound with its columns by attnum; one that is not among them says nothing."""
+    return tuple(replace(each, column=attnums[str(each.column)]) for each in bound if str(each.column) in attnums)
+
+
+def data(bound: Bound) -> list[list[Any]]:
+    """Return a bound as plain data."""
     return [
-        [attnums[each.column], each.kind, each.low, each.high, None if each.values is None else list(each.values)]
+        [each.column, each.kind, each.low, each.high, None if each.values is None else list(each.values)]
         for each in bound
-        if each.column in attnums
     ]
 
 
 def of(data: Sequence[Sequence[Any]]) -> Bound:
-    """Read what `numbered` wrote."""
+    """Read what `data` wrote."""
     return tuple(
         Condition(column, kind, low, high, None if values is None else tuple(values))
         for column, kind, low, high, values in data

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.lsn import Lsn
-from penstock.shapes import enum_labels, gone_partitions, partition_bounds
+from penstock.shapes import enum_labels, partition_bounds
+from penstock.shapes.accepted import Accepted, GonePartition
 from penstock.shapes.column_fetch import Doubt
-from penstock.shapes.gone_partitions import GonePartition
-from penstock.shapes.last_look import leaf_version
 from penstock.shapes.partition_bounds import Bound
+from penstock.shapes.shape import Shape
 from penstock.shapes.source_table import Leaf, SourceTable
 
 _START = Lsn(0)
@@ -38,7 +38,7 @@ class PartitionFetch:
 
 def partition_fetch(
     doubts: Sequence[Doubt],
-    digest: Mapping[str, Any],
+    accepted: Accepted,
     now: SourceTable,
     gone: Collection[GonePartition] = (),
     *,
@@ -50,70 +50,64 @@ def partition_fetch(
     `gone` are the partitions that are missing or were truncated; `keep` says that the lake is to keep their rows; `through`
     is how far it has the table.
     """
-    if now.kind != "p" or digest.get("kind") != "p" or any(doubt.leaf is None for doubt in doubts):
+    if now.kind != "p" or accepted.shape.kind != "p" or any(doubt.leaf is None for doubt in doubts):
         return None
-    if _labels_are_open(digest, now):
+    if _labels_are_open(accepted, now):
         return None
-    numbers = {column.name: column.attnum for column in now.columns}
-    bounds = {leaf.oid: partition_bounds.numbered(leaf.bound, numbers) for leaf in now.leaves}
-    open_ = list(gone_partitions.open_at(digest, through))
+    before, there = accepted.shape, {column.attnum for column in now.columns}
+    bounds = {oid: leaf.bound for oid, leaf in now.shape.leaves.items()}
+    open_ = accepted.leaving_after(through)
     doubted = {doubt.leaf for doubt in doubts}
     staying = {
         leaf.oid
         for leaf in now.leaves
         if leaf.oid not in doubted
-        and _was_there(digest, leaf)
+        and _was_there(before, leaf)
         and len(bounds[leaf.oid]) == len(leaf.chain)
         and partition_bounds.found_in_lake(leaf.bound)
         and all(each.apart(bounds[leaf.oid]) for each in open_)
     }
     read = {leaf.oid: leaf for leaf in now.leaves if leaf.oid not in staying}
-    kept = [*gone_partitions.kept(digest), *((replace(each, kept=True) for each in gone) if keep else ())]
+    kept = [*accepted.kept, *((replace(each, kept=True) for each in gone) if keep else ())]
     kept = [each for each in kept if not _is_back(each, read.get(each.oid), bounds)]
-    if not staying or (keep and any(_may_have_lost_rows(digest, leaf) for leaf in read.values())):
+    if not staying or (keep and any(_may_have_lost_rows(before, leaf) for leaf in read.values())):
         return None
     going = [*(bounds[oid] for oid in read), *(() if keep else (each.bound for each in gone))]
-    if any(not _is_told(each, going, numbers.values()) for each in kept):
+    if any(not _is_told(each, going, there) for each in kept):
         return None
-    stays = [partition_bounds.of(bounds[oid]) for oid in sorted(staying)] + [each.conditions for each in kept]
+    stays = [bounds[oid] for oid in sorted(staying)] + [each.bound for each in kept]
     changed = {*(leaf.name for leaf in read.values()), *(() if keep else (each.name for each in gone))}
     return PartitionFetch(
         frozenset(oid for oid, leaf in read.items() if leaf.kind == "r" and leaf.persistence == "p"),
-        tuple(map(_data, partition_bounds.joined(stays))),
+        tuple(map(partition_bounds.data, partition_bounds.joined(stays))),
         tuple(sorted(changed)),
         tuple(kept),
     )
 
 
-def _was_there(digest: Mapping[str, Any], leaf: Leaf) -> bool:
-    known = leaf_version(digest, leaf)
-    return known is not None and bool(known["chain"] == list(leaf.chain))
+def _was_there(before: Shape, leaf: Leaf) -> bool:
+    known = before.leaves.get(leaf.oid)
+    return known is not None and known.chain == leaf.chain
 
 
-def _is_back(kept: GonePartition, leaf: Leaf | None, bounds: Mapping[int, BoundData]) -> bool:
+def _is_back(kept: GonePartition, leaf: Leaf | None, bounds: Mapping[int, Bound]) -> bool:
     """Return whether a partition whose rows only the lake has is there again, with the rows that it had."""
     return (
-        leaf is not None
-        and kept.snapshot is None
-        and kept.file == leaf.relfilenode
-        and kept.conditions == partition_bounds.of(bounds[leaf.oid])
+        leaf is not None and kept.snapshot is None and kept.file == leaf.relfilenode and kept.bound == bounds[leaf.oid]
     )
 
 
-def _may_have_lost_rows(digest: Mapping[str, Any], leaf: Leaf) -> bool:
+def _may_have_lost_rows(before: Shape, leaf: Leaf) -> bool:
     """Return whether a partition may have been truncated: what is to be kept of it is in no other place than the lake."""
-    return gone_partitions.file_of(digest, leaf.oid) not in (None, leaf.relfilenode)
+    known = before.leaves.get(leaf.oid)
+    return known is not None and known.file != leaf.relfilenode
 
 
-def _is_told(kept: GonePartition, bounds: Iterable[BoundData], there: Collection[int]) -> bool:
+def _is_told(kept: GonePartition, bounds: Iterable[Bound], there: Collection[int]) -> bool:
     """Return whether the lake tells the rows of a partition that is kept from those that are to be replaced."""
-    known = all(each.column in there for each in kept.conditions)
-    return known and partition_bounds.found_in_lake(kept.conditions) and all(map(kept.apart, bounds))
+    known = all(each.column in there for each in kept.bound)
+    return known and partition_bounds.found_in_lake(kept.bound) and all(map(kept.apart, bounds))
 
 
-def _labels_are_open(digest: Mapping[str, Any], now: SourceTable) -> bool:
-    return bool(enum_labels.open_checks(digest)) or bool(list(enum_labels.grown(digest, now)))
-
-
-def _data(bound: Bound) -> BoundData:
-    return partition_bounds.numbered(bound, {each.column: int(each.column) for each in bound})
+def _labels_are_open(accepted: Accepted, now: SourceTable) -> bool:
+    return bool(accepted.grown) or bool(enum_labels.grown(accepted.shape, now))

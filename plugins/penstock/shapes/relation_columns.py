@@ -13,8 +13,10 @@ from itertools import pairwise
 
 from penstock.contract.manifest import FileEntry
 from penstock.ledger.relation_records import ColumnLook, ColumnState, RelationNumbers
-from penstock.ledger.table_records import FetchRecord, TableFacts, TableRecord
+from penstock.ledger.table_records import FetchRecord, TableRecord
 from penstock.shapes.mirror_column import present
+from penstock.shapes.source_table import SourceTable
+from penstock.shapes.table_facts import TableFacts
 from penstock.values.pgtype import PgType
 from penstock.values.type_change import followed, sent_as_real, sent_keeps
 from penstock.wire.messages import Relation, RelationColumn
@@ -28,6 +30,13 @@ _TEXTS = {25: _TEXT, 1043: _TEXT, 1009: _TEXT_ARRAY, 1015: _TEXT_ARRAY}
 """text, varchar and their arrays. Source: PostgreSQL's pg_type.dat."""
 _NAMED_TEXTS = dict.fromkeys(("text", "varchar", "citext"), _TEXT)
 """Those that the stream names: types of extensions, and domains by what they are made of."""
+
+
+def column_look(table: SourceTable) -> ColumnLook:
+    """Return what a look at the catalog has found of a table's published columns."""
+    states = {column.attnum: (column.name, column.type.oid, column.type.typmod) for column in table.columns}
+    key = tuple(column.attnum for column in table.columns if column.key)
+    return ColumnLook(table.attnums, states, key=key, key_index=table.key_index, hidden=table.hidden_attnums)
 
 
 def numbers(relation: Relation, found: tuple[int, ...] | None, looks: Sequence[ColumnLook]) -> RelationNumbers:
@@ -199,7 +208,7 @@ def _fit(
 ) -> Fit:
     """Say by which of the lake's columns rows that have these `fields` are found; `whole_rows` says that they bring those."""
     differs = set(key) != set(_own_key(table))
-    if differs and table.catalog_digest.get("kind") == "p":
+    if differs and table.accepted.shape.kind == "p":
         return Fit(
             reason="the replica identity was another one under a window, and partitions change theirs one by one"
         )

@@ -1,21 +1,14 @@
-"""A source table as its catalog describes it: what the stream carries of it, where its rows lie, and its digest.
-
-The digest holds the facts whose change the stream does not announce. It is plain data that is equal to itself
-after a way through JSON, so that the ledger can keep it and the next window can compare.
-"""
+"""A source table as its catalog describes it: what the stream carries of it, where its rows lie, and its shape. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from penstock.shapes import partition_bounds
 from penstock.shapes.partition_bounds import Bound
+from penstock.shapes.shape import ColumnShape, LeafShape, Shape
 from penstock.values.pgtype import PgType
-
-DIGEST_LAYOUT = 3
-"""Counted up with each change of what `SourceTable.digest` gives: the ledger's digests are then all compared, and replaced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +37,20 @@ class SourceColumn:
     parts: frozenset[int] = frozenset()
     dimensions: int = 0
     as_text: bool = False
+
+    @property
+    def shape(self) -> ColumnShape:
+        """Return what must stay the same of it."""
+        return ColumnShape(
+            self.attnum,
+            self.name,
+            self.type.oid,
+            self.type.typmod,
+            self.not_null,
+            self.key,
+            self.missing_text is not None,
+            self.version,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +96,21 @@ class Leaf:
     def qualified(self) -> str:
         """Name the relation for a message."""
         return f"{self.schema}.{self.name}"
+
+    def shape(self, attnums: Mapping[str, int], altered_by: int | None) -> LeafShape:
+        """Return what must stay the same of it, given the attnums of the table's columns and who altered it."""
+        return LeafShape(
+            oid=self.oid,
+            schema=self.schema,
+            name=self.name,
+            file=self.relfilenode,
+            chain=self.chain,
+            persistence=self.persistence,
+            identity=self.identity,
+            key=tuple(sorted(self.key)),
+            altered_by=altered_by,
+            bound=partition_bounds.by_attnum(self.bound, attnums),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,62 +177,31 @@ class SourceTable:
             raise AssertionError(f"the row filter of {self.qualified} was not asked for")
         return self.row_filter
 
-    def digest(self) -> dict[str, Any]:
-        """Return what must stay the same between two windows, or else be noticed: plain JSON data."""
-        return {
-            "kind": self.kind,
-            "persistence": self.persistence,
-            "relfilenode": self.relfilenode,
-            "columns": [
-                [
-                    column.attnum,
-                    column.name,
-                    column.type.oid,
-                    column.type.typmod,
-                    column.not_null,
-                    column.key,
-                    column.missing_text is not None,
-                ]
-                for column in self.columns
-            ],
-            "hidden": list(self.hidden),
-            "attnums": self.attnums,
-            "identity": self.identity,
-            "key_index": self.key_index,
-            "filter": self.filter_digest,
-            "membership": list(self.membership),
-            "enums": {str(oid): list(labels) for oid, labels in self.enums.items()},
-            "composites": {
-                str(oid): [list(attribute) for attribute in attributes] for oid, attributes in self.composites.items()
-            },
-            "parents": list(self.parents),
-            "leaves": {str(leaf.oid): [leaf.schema, leaf.name, leaf.relfilenode] for leaf in self.leaves},
-            "versions": self._versions(),
-        }
+    @property
+    def shape(self) -> Shape:
+        """Return what must stay the same between two windows, or else be noticed."""
+        attnums = {column.name: column.attnum for column in self.columns}
+        return Shape(
+            schema=self.schema,
+            name=self.name,
+            kind=self.kind,
+            persistence=self.persistence,
+            file=self.relfilenode,
+            columns={column.attnum: column.shape for column in self.columns},
+            hidden=dict(zip(self.hidden_attnums, self.hidden, strict=True)),
+            attnums=self.attnums,
+            identity=self.identity,
+            key_index=self.key_index,
+            filter=self.filter_digest,
+            membership=self.membership,
+            enums=self.enums,
+            composites=self.composites,
+            part_versions=self.part_versions,
+            parents=self.parents,
+            leaves={leaf.oid: leaf.shape(attnums, self.altered_by(leaf)) for leaf in self.leaves},
+        )
 
     def altered_by(self, leaf: Leaf) -> int | None:
         """Return who altered a partition that may have logged less than whole old rows of a table without a key."""
         keyless = self.kind == "p" and self.identity == "f" and not self.key
         return leaf.changed_by if keyless and leaf.has_unique else None
-
-    def _versions(self) -> dict[str, Any]:
-        """Return what shows a change that was changed back: the versions of the catalog's own rows."""
-        return {
-            "name": [self.schema, self.name],
-            "columns": {str(column.attnum): column.version for column in self.columns},
-            "hidden": list(self.hidden_attnums),
-            "parts": {str(oid): list(versions) for oid, versions in self.part_versions.items()},
-            "leaves": {
-                str(leaf.oid): {
-                    "chain": list(leaf.chain),
-                    "persistence": leaf.persistence,
-                    "identity": leaf.identity,
-                    "key": sorted(leaf.key),
-                    "altered_by": self.altered_by(leaf),
-                    "bound": partition_bounds.numbered(
-                        leaf.bound, {column.name: column.attnum for column in self.columns}
-                    ),
-                }
-                for leaf in self.leaves
-            },
-        }

@@ -1,32 +1,30 @@
-"""A source table as the ledger keeps it."""
+"""A source table with its place in the lake, as the ledger keeps it. Pure."""
 
 from __future__ import annotations
 
-from penstock.ledger.relation_records import ColumnLook
-from penstock.ledger.table_records import RebuildRecord, TableFacts, TableRecord
+from dataclasses import dataclass
+
+from penstock.shapes.accepted import Accepted
 from penstock.shapes.mirror_column import MirrorColumn
-from penstock.shapes.source_table import SourceColumn, SourceTable
+from penstock.shapes.source_table import SourceColumn
 
 
-def column_look(table: SourceTable) -> ColumnLook:
-    """Return what a look at the catalog has found of a table's published columns."""
-    states = {column.attnum: (column.name, column.type.oid, column.type.typmod) for column in table.columns}
-    key = tuple(column.attnum for column in table.columns if column.key)
-    return ColumnLook(table.attnums, states, key=key, key_index=table.key_index, hidden=table.hidden_attnums)
+@dataclass(frozen=True)
+class TableFacts:
+    """Describe one source table, its target, and the columns of the lake's table.
 
+    `identity` is `d`, `i`, `f` or `n`. `renamed_to` is the name that the lake's table takes in the next cut, None where it keeps
+    `target`.
+    """
 
-def facts_of(record: TableRecord | RebuildRecord) -> TableFacts:
-    """Return what the ledger knows of a table in the form in which it takes it."""
-    return TableFacts(
-        record.oid,
-        record.schema,
-        record.name,
-        record.target,
-        record.identity,
-        record.columns,
-        record.catalog_digest,
-        record.renamed_to if isinstance(record, TableRecord) else None,
-    )
+    oid: int
+    schema: str
+    name: str
+    target: tuple[str, ...]
+    identity: str
+    columns: tuple[MirrorColumn, ...]
+    accepted: Accepted
+    renamed_to: tuple[str, ...] | None = None
 
 
 def column_plan(column: SourceColumn) -> MirrorColumn:

@@ -1,6 +1,6 @@
 """The verdict over one table: what the lake follows, what it fetches, or why the table must pause. Pure.
 
-The catalog now is held against the ledger's digest of the last look. Each rule names its doubts; a table without doubt is
+The catalog now is held against the accepted shape. Each rule names its doubts; a table without doubt is
 followed, one whose doubts are values of columns or rows of partitions fetches these, any other pauses with all of them as its reason.
 """
 
@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
 
 from penstock.lsn import Lsn
 from penstock.shapes import column_changes, gone_partitions, object_names
+from penstock.shapes.accepted import Accepted, GonePartition
 from penstock.shapes.column_changes import ADDED_ONLY, ColumnChange, Following
 from penstock.shapes.column_fetch import Doubt, Fetch, fetch_of
-from penstock.shapes.gone_partitions import GonePartition
 from penstock.shapes.key_change import key_change, key_doubts
-from penstock.shapes.last_look import catalog_versions, filter_changed, new_files, with_defaults
+from penstock.shapes.last_look import filter_changed, new_files, with_defaults
 from penstock.shapes.mirror_column import MirrorColumn, reserved
 from penstock.shapes.new_files import added_doubts, added_since, altered_doubts, file_doubts
 from penstock.shapes.partition_doubts import gone_change, gone_doubts, partition_doubts
 from penstock.shapes.partition_fetch import PartitionFetch, partition_fetch
+from penstock.shapes.shape import Shape
 from penstock.shapes.source_table import SourceTable
 
 
@@ -51,7 +51,7 @@ class Verdict:
 def verdict(
     columns: Sequence[MirrorColumn],
     identity: str,
-    digest: Mapping[str, Any],
+    accepted: Accepted,
     now: SourceTable | None,
     cleared: Iterable[int] = (),
     *,
@@ -79,30 +79,31 @@ def verdict(
         return Verdict(reason=why, slug="target-clash")
     if following.sends_old and (unfound := object_names.problem(now)):
         return Verdict(reason=f"{unfound}; {object_names.remedy(now)}, then resync it", slug="no-usable-identity")
-    now = with_defaults(digest, now)
+    before = accepted.shape
+    now = with_defaults(before, now)
     blank = frozenset(unused)
     known = blank.union(cleared)
     followed = column_changes.follow(columns, now, following, kept)
-    gone = _gone(digest, now, emptied)
+    gone = _gone(before, now, emptied)
     doubts = [
-        *_name_doubts(digest, now),
+        *_name_doubts(before, now),
         *followed.doubts,
-        *_value_doubts(columns, digest, now, known, kept=kept, explained=explained),
+        *_value_doubts(columns, before, now, known, kept=kept, explained=explained),
         *_whole_row_doubts(followed.columns, now),
-        *_filter_doubts(digest, now),
-        *_type_doubts(digest, now),
-        *gone_doubts(digest, now, gone, following),
-        *partition_doubts(digest, now, known, blank),
-        *file_doubts(digest, now, known.union(emptied, _rewritten(digest, now) if kept else ())),
+        *_filter_doubts(before, now),
+        *_type_doubts(before, now),
+        *gone_doubts(accepted, now, gone, following),
+        *partition_doubts(before, now, known, blank),
+        *file_doubts(before, now, known.union(emptied, _rewritten(before, now) if kept else ())),
     ]
-    key = key_change(columns, identity, digest, now, following)
-    fetch = fetch_of(doubts, digest, now) if doubts and key is not None and following.columns else None
+    key = key_change(columns, identity, before, now, following)
+    fetch = fetch_of(doubts, accepted, now) if doubts and key is not None and following.columns else None
     if key is None or (doubts and not _found_by_both_keys(key, columns, fetch)):
         doubts, fetch = [*doubts, *key_doubts(columns, identity, now)], None
     reason = "; ".join(dict.fromkeys(doubt.text for doubt in doubts)) or None
     keep, partitions = following.partitions == "keep", None
     if doubts and fetch is None and following.columns:
-        partitions = partition_fetch(doubts, digest, now, gone, keep=keep, through=through or Lsn(0))
+        partitions = partition_fetch(doubts, accepted, now, gone, keep=keep, through=through or Lsn(0))
     if doubts and fetch is None and partitions is None:
         return Verdict(reason=reason)
     gone = tuple(replace(each, kept=keep) for each in gone)
@@ -118,28 +119,27 @@ def _found_by_both_keys(key: Sequence[ColumnChange], columns: Sequence[MirrorCol
     return bool(before) and fetch is not None and not before & fetch.attnums
 
 
-def _gone(digest: Mapping[str, Any], now: SourceTable, emptied: Mapping[int, str]) -> tuple[GonePartition, ...]:
+def _gone(before: Shape, now: SourceTable, emptied: Mapping[int, str]) -> tuple[GonePartition, ...]:
     if now.kind != "p":
         return ()
-    return (*gone_partitions.missing(digest, now), *gone_partitions.emptied(digest, emptied))
+    return (*gone_partitions.missing(before, now), *gone_partitions.emptied(before, emptied))
 
 
-def _rewritten(digest: Mapping[str, Any], now: SourceTable) -> Iterator[int]:
+def _rewritten(before: Shape, now: SourceTable) -> Iterator[int]:
     """Yield the leaves that were there at the last look."""
-    yield from (leaf.oid for leaf in now.leaves if str(leaf.oid) in digest["leaves"])
+    yield from (leaf.oid for leaf in now.leaves if leaf.oid in before.leaves)
 
 
-def _name_doubts(digest: Mapping[str, Any], now: SourceTable) -> Iterator[Doubt]:
-    before = catalog_versions(digest, "name")
-    if before != [now.schema, now.name]:
+def _name_doubts(before: Shape, now: SourceTable) -> Iterator[Doubt]:
+    if before.qualified != now.qualified:
         yield Doubt(
-            f"the table was renamed from {'.'.join(before)} to {now.qualified}, and the lake's name shows its rows still"
+            f"the table was renamed from {before.qualified} to {now.qualified}, and the lake's name shows its rows still"
         )
 
 
 def _value_doubts(
     columns: Sequence[MirrorColumn],
-    digest: Mapping[str, Any],
+    before: Shape,
     now: SourceTable,
     cleared: frozenset[int],
     *,
@@ -147,18 +147,17 @@ def _value_doubts(
     explained: Collection[int],
 ) -> Iterator[Doubt]:
     """Name the columns of which old rows may show something that was never sent."""
-    yield from _hidden_doubts(columns, digest, now)
-    if new_files(digest, now, cleared):
-        yield from altered_doubts(columns, digest, now, kept)
-    if new_files(digest, now, frozenset(explained)):
+    yield from _hidden_doubts(columns, before, now)
+    if new_files(before, now, cleared):
+        yield from altered_doubts(columns, before, now, kept)
+    if new_files(before, now, frozenset(explained)):
         yield from added_doubts(columns, now)
 
 
-def _hidden_doubts(columns: Sequence[MirrorColumn], digest: Mapping[str, Any], now: SourceTable) -> Iterator[Doubt]:
+def _hidden_doubts(columns: Sequence[MirrorColumn], before: Shape, now: SourceTable) -> Iterator[Doubt]:
     """Name columns that were there and not in the stream: what their old rows show is in no file."""
-    hidden = catalog_versions(digest, "hidden")
     for column in added_since(columns, now):
-        if column.attnum in hidden or column.name in digest["hidden"]:
+        if column.attnum in before.hidden or column.name in before.hidden.values():
             yield Doubt(
                 f"column {column.name} was generated or not published, and is in the stream now: old rows show stored values",
                 column.attnum,
@@ -174,35 +173,34 @@ def _whole_row_doubts(columns: Sequence[MirrorColumn], now: SourceTable) -> Iter
         )
 
 
-def _filter_doubts(digest: Mapping[str, Any], now: SourceTable) -> Iterator[Doubt]:
-    if filter_changed(digest, now):
+def _filter_doubts(before: Shape, now: SourceTable) -> Iterator[Doubt]:
+    if filter_changed(before, now):
         yield Doubt("the publication's row filter changed")
 
 
-def _type_doubts(digest: Mapping[str, Any], now: SourceTable) -> Iterator[Doubt]:
+def _type_doubts(before: Shape, now: SourceTable) -> Iterator[Doubt]:
     """Name enums and composite types whose stored values may show something else than at the last look."""
-    versions = catalog_versions(digest, "parts")
     for oid, labels in now.enums.items():
-        same_labels = _within(digest["enums"].get(str(oid), []), labels)
-        if not (same_labels and _within(versions.get(str(oid), []), now.part_versions.get(oid, ()))):
+        same_labels = _within(before.enums.get(oid, ()), labels)
+        if not (same_labels and _within(before.part_versions.get(oid, ()), now.part_versions.get(oid, ()))):
             yield Doubt(f"a label of enum {now.part_names.get(oid, oid)} was renamed or moved, perhaps back", enum=oid)
     for oid in now.composites:
-        if _other_attributes(digest, now, oid):
+        if _other_attributes(before, now, oid):
             text = f"composite type {now.part_names.get(oid, oid)} got or lost an attribute, perhaps both"
             yield from (Doubt(text, column.attnum) for column in now.columns if oid in column.parts)
 
 
-def _other_attributes(digest: Mapping[str, Any], now: SourceTable, oid: int) -> bool:
+def _other_attributes(before: Shape, now: SourceTable, oid: int) -> bool:
     """Return whether values of a composite type that was there may have another text than at the last look.
 
     It has their attributes in order, and no name. An attribute has one number for ever, and no other type while a column holds it.
     """
-    known = digest["composites"].get(str(oid))
+    known = before.composites.get(oid)
     if known is None:
         return False
-    numbers = len(catalog_versions(digest, "parts").get(str(oid), ()))
+    numbers = len(before.part_versions.get(oid, ()))
     types = [attribute[1:] for attribute in known]
-    return numbers != len(now.part_versions.get(oid, ())) or types != [list(each[1:]) for each in now.composites[oid]]
+    return numbers != len(now.part_versions.get(oid, ())) or types != [each[1:] for each in now.composites[oid]]
 
 
 def _within(before: Sequence[str], after: Sequence[str]) -> bool:

@@ -253,7 +253,11 @@ class _Assembly:
             attnums=row.attnums,
             parents=tuple(row.parents),
             enums={part.oid: tuple(part.labels) for part in made_of if part.kind == "e"},
-            composites={part.oid: tuple(part.attributes) for part in made_of if part.kind == "c"},
+            composites={
+                part.oid: tuple((name, oid, typmod) for name, oid, typmod in part.attributes)
+                for part in made_of
+                if part.kind == "c"
+            },
             part_versions={part.oid: tuple(part.versions) for part in made_of if part.versions},
             part_names={part.oid: part.name for part in made_of if part.versions},
         )

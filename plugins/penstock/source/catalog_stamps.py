@@ -13,7 +13,7 @@ from typing import Any
 
 from psycopg import sql
 
-from penstock.shapes.source_table import DIGEST_LAYOUT
+from penstock.shapes.shape import SHAPE_LAYOUT
 from penstock.source import types
 from penstock.source.session import SourceSession, translating
 from penstock.source.types import Types
@@ -71,4 +71,4 @@ def _types(known: Types, used: tuple[int, ...], made_of: dict[tuple[int, ...], s
 
 
 def _digest(*parts: object) -> str:
-    return hashlib.blake2b(repr((DIGEST_LAYOUT, parts)).encode(), digest_size=16).hexdigest()
+    return hashlib.blake2b(repr((SHAPE_LAYOUT, parts)).encode(), digest_size=16).hexdigest()

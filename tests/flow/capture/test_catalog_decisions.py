@@ -12,12 +12,13 @@ from penstock.flow.schema import sync_publication
 from penstock.flow.schema.sync_publication import Alteration
 from penstock.flow.schema.sync_tables import member_changes
 from penstock.lsn import Lsn
+from penstock.shapes.accepted import Accepted
 from penstock.shapes.source_table import SourceTable
 from penstock.source.catalog import Relation
 from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.patterns import choose
 from penstock.source.publication import PublicationFacts
-from tests.flow.capture.table_records import table_record
+from tests.shapes.tables import source_table, table_record
 
 FACTS = PublicationFacts(
     oid=16400,
@@ -34,25 +35,8 @@ FACTS = PublicationFacts(
     via_root=True,
     generated=False,
 )
-TABLE = SourceTable(
-    oid=1,
-    schema="public",
-    name="one",
-    kind="r",
-    persistence="p",
-    identity="d",
-    key=("id",),
-    columns=(),
-    hidden=(),
-    leaves=(),
-    filter_digest=None,
-    relfilenode=1,
-    parents=(),
-    enums={},
-    composites={},
-    membership=("table 1",),
-)
-RECORD = table_record(1, "one", catalog_digest={"membership": ["table 1"], "kind": "r", "filter": None})
+TABLE = source_table(1, "one", columns=(), leaves=(), relfilenode=1)
+RECORD = table_record(1, "one", accepted=Accepted(TABLE.shape))
 
 
 def table(oid: int, **other: Any) -> SourceTable:
@@ -157,7 +141,7 @@ def test_tables_join_leave_and_come_back() -> None:
 
 
 def test_a_root_in_place_of_which_its_partitions_are_shown_has_not_left_and_they_have_not_joined() -> None:
-    root = replace(RECORD, catalog_digest={**RECORD.catalog_digest, "kind": "p"})
+    root = replace(RECORD, accepted=Accepted(replace(TABLE, kind="p").shape))
     found = snapshot([table(2, parents=(1,))], [table(1, kind="p")], "public.*")
 
     split, shown = (member_changes([root], found, split=split) for split in (True, False))
@@ -167,6 +151,6 @@ def test_a_root_in_place_of_which_its_partitions_are_shown_has_not_left_and_they
 
 
 def test_a_root_that_was_dropped_has_left_also_where_its_partitions_are_shown() -> None:
-    root = replace(RECORD, catalog_digest={**RECORD.catalog_digest, "kind": "p"})
+    root = replace(RECORD, accepted=Accepted(replace(TABLE, kind="p").shape))
 
     assert member_changes([root], snapshot([], [], "public.*"), split=True).left == (root,)

@@ -6,39 +6,24 @@ from dataclasses import replace
 
 import pytest
 
+from penstock.shapes.accepted import Accepted
 from penstock.shapes.column_changes import Following
 from penstock.shapes.column_fetch import Fetch, refilled
-from penstock.shapes.source_table import Leaf, SourceColumn, SourceTable
+from penstock.shapes.source_table import SourceColumn, SourceTable
 from penstock.shapes.table_facts import column_plan
 from penstock.shapes.table_verdict import verdict
 from penstock.values.pgtype import PgType
+from tests.shapes.tables import BIGINT, HEAP, ID, INT, TEXT, planned, source_table
 
-INT = PgType(23, -1, "pg_catalog", "int4", "b")
-BIGINT = PgType(20, -1, "pg_catalog", "int8", "b")
-TEXT = PgType(25, -1, "pg_catalog", "text", "b")
 MOOD = PgType(900, -1, "public", "mood", "e")
 MOODS = PgType(901, -1, "public", "_mood", "b", element=MOOD)
 PAIR = PgType(950, -1, "public", "pair", "c")
-HEAP = Leaf(100, "public", "t", "r", "p", "d", ("id",), 200, 1, 8192, True, True)
-ID = SourceColumn("id", 1, INT, not_null=True, key=True, version="700")
 A = SourceColumn("a", 2, INT, version="700")
 M = SourceColumn("m", 3, MOOD, version="700", parts=frozenset({900}))
-TABLE = SourceTable(
-    oid=100,
-    schema="public",
-    name="t",
-    kind="r",
-    persistence="p",
-    identity="d",
-    key=("id",),
+TABLE = source_table(
     columns=(ID, A, M),
     hidden=("g",),
-    leaves=(HEAP,),
-    filter_digest=None,
-    relfilenode=200,
-    parents=(),
     enums={900: ("sad", "ok")},
-    composites={},
     membership=("table 1",),
     hidden_attnums=(4,),
     part_versions={900: ("1 700", "2 700")},
@@ -53,8 +38,8 @@ G = SourceColumn("g", 4, INT, version="705")
 
 
 def fetched(now: SourceTable, before: SourceTable = TABLE, *, follows: bool = True) -> Fetch | None:
-    known = tuple(map(column_plan, before.columns))
-    found = verdict(known, before.identity, before.digest(), now, following=Following(columns=follows))
+    following = Following(columns=follows)
+    found = verdict(planned(before), before.identity, Accepted(before.shape), now, following=following)
     assert found.reason is not None
     return found.fetch
 
@@ -112,7 +97,7 @@ def test_attributes_that_came_or_went_cost_the_columns_that_hold_the_type() -> N
 def test_attributes_that_were_only_renamed_change_no_value() -> None:
     known = tuple(map(column_plan, PAIRS.columns))
     for now in (pairs("xz", "1 700", "2 709"), pairs("yx", "1 709", "2 709"), pairs("xy", "1 709", "2 700")):
-        assert verdict(known, "d", PAIRS.digest(), now, following=Following()).reason is None
+        assert verdict(known, "d", Accepted(PAIRS.shape), now, following=Following()).reason is None
 
 
 @pytest.mark.parametrize(

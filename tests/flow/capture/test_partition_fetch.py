@@ -3,14 +3,15 @@
 from dataclasses import replace
 from typing import Any
 
+from penstock.lsn import Lsn
+from penstock.shapes.accepted import Accepted, GonePartition
 from penstock.shapes.column_changes import Following
-from penstock.shapes.gone_partitions import GONE
 from penstock.shapes.partition_bounds import Condition
 from penstock.shapes.partition_fetch import PartitionFetch
 from penstock.shapes.source_table import Attach, Leaf, SourceTable
-from penstock.shapes.table_facts import column_plan
 from penstock.shapes.table_verdict import Verdict, verdict
-from tests.flow.capture.test_table_verdict import GIVEN, HEAP, TABLE
+from tests.flow.capture.test_table_verdict import GIVEN, TABLE
+from tests.shapes.tables import HEAP, planned
 
 NAMES = {1: "id", 2: "name", 3: "given"}
 
@@ -39,11 +40,10 @@ PARTED = replace(
 
 
 def judged(
-    now: SourceTable, partitions: Any = "follow", digest: dict[str, Any] | None = None, before: SourceTable = PARTED
+    now: SourceTable, partitions: Any = "follow", accepted: Accepted | None = None, before: SourceTable = PARTED
 ) -> Verdict:
-    known = tuple(map(column_plan, before.columns))
     following = Following(partitions=partitions)
-    return verdict(known, before.identity, digest or before.digest(), now, following=following)
+    return verdict(planned(before), before.identity, accepted or Accepted(before.shape), now, following=following)
 
 
 def parted(*leaves: Leaf) -> SourceTable:
@@ -115,19 +115,10 @@ def test_where_nobody_has_chosen_a_partition_that_is_gone_needs_a_copy() -> None
     assert judged(parted(ONE, TWO, THREE, NEW), None).partitions is not None
 
 
-def gone(one: Leaf, **other: Any) -> dict[str, Any]:
+def gone(one: Leaf, **other: Any) -> Accepted:
     (condition,) = one.bound
-    bound = [[1, "int", condition.low, condition.high, None]]
-    note = {
-        "oid": one.oid,
-        "name": one.name,
-        "bound": bound,
-        "lsn": "0/10",
-        "kept": True,
-        "snapshot": None,
-        "file": one.oid,
-    }
-    return {**PARTED.digest(), GONE: [note | other]}
+    note = GonePartition(one.oid, one.name, (replace(condition, column=1),), Lsn(16), kept=True, file=one.oid)
+    return Accepted(PARTED.shape, gone=(replace(note, **other),))
 
 
 def test_rows_that_only_the_lake_has_stay_until_their_partition_is_back_as_it_was() -> None:
@@ -154,7 +145,7 @@ def test_a_partition_that_goes_under_keep_stays_in_the_lake() -> None:
 def test_bounds_whose_rows_are_still_to_go_do_not_stay() -> None:
     again = leaf(9, 12, 15)
     before = parted(ONE, THREE, again)
-    digest = {**before.digest(), GONE: gone(TWO, kept=False)[GONE]}
+    accepted = Accepted(before.shape, gone=gone(TWO, kept=False).gone)
     assert fetch(
-        judged(parted(ONE, THREE, again, leaf(8, 60, 70, attached=True)), digest=digest, before=before)
+        judged(parted(ONE, THREE, again, leaf(8, 60, 70, attached=True)), accepted=accepted, before=before)
     ).leaves == {8, 9}

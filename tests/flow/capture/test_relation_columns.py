@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from penstock.ledger.relation_records import ColumnLook, ColumnState, RelationNumbers
 from penstock.lsn import Lsn
+from penstock.shapes.accepted import Accepted
 from penstock.shapes.mirror_column import MirrorColumn
 from penstock.shapes.relation_columns import DROPPED, attnums, by_name, fit, numbers
 from penstock.values.pgtype import PgType
 from penstock.wire.messages import Relation, RelationColumn
-from tests.flow.capture.table_records import table_record
+from tests.shapes.tables import shape, table_record
 
 INT, TEXT, VARCHAR = 23, 25, 1043
 
@@ -286,7 +287,7 @@ def test_landed_rows_are_found_by_the_key_of_their_time_under_the_lakes_names(
 def test_landed_rows_that_cannot_be_found_are_refused(
     columns: tuple[MirrorColumn, ...], identity: str, key: tuple[int, ...], kind: str, told: str
 ) -> None:
-    table = table_record(7, "t", columns=columns, complete_through=Lsn(1), catalog_digest={"kind": kind})
+    table = table_record(7, "t", columns=columns, complete_through=Lsn(1), accepted=Accepted(shape(kind=kind)))
 
     assert told in (fit(table, keyed("id", "note", identity=identity), RelationNumbers((1, 2), key)).reason or "")
 

@@ -8,42 +8,21 @@ import pytest
 
 from penstock.flow.schema.rewritten import Rewritten, open_case
 from penstock.lsn import Lsn
+from penstock.shapes.accepted import Accepted
 from penstock.shapes.column_changes import Following
 from penstock.shapes.source_table import Leaf, SourceColumn, SourceTable
-from penstock.shapes.table_facts import column_plan
 from penstock.shapes.table_verdict import Verdict
-from penstock.values.pgtype import PgType
-from tests.flow.capture.table_records import table_record
+from tests.shapes.tables import BIGINT, ID, INT, planned, source_table, table_record
 
-INT, BIGINT = PgType(23, -1, "pg_catalog", "int4", "b"), PgType(20, -1, "pg_catalog", "int8", "b")
-ID, N = SourceColumn("id", 1, INT, key=True, version="700"), SourceColumn("n", 2, INT, version="700")
+N = SourceColumn("n", 2, INT, version="700")
 LEAF = Leaf(101, "public", "t_1", "r", "p", "d", ("id",), 200, 1, 8192, True, True)
-BEFORE = SourceTable(
-    oid=100,
-    schema="public",
-    name="t",
-    kind="p",
-    persistence="p",
-    identity="d",
-    key=("id",),
-    columns=(ID, N),
-    hidden=(),
-    leaves=(LEAF,),
-    filter_digest=None,
-    relfilenode=0,
-    parents=(),
-    enums={},
-    composites={},
-    membership=("table 1",),
-)
+BEFORE = source_table(kind="p", columns=(ID, N), leaves=(LEAF,), relfilenode=0)
 NOW = replace(BEFORE, columns=(ID, replace(N, type=BIGINT, version="705")), leaves=(replace(LEAF, relfilenode=201),))
 COMPUTED = replace(N, generated="s")
 
 
 def opened(before: SourceTable, now: SourceTable) -> bool:
-    known = table_record(
-        100, "t", columns=tuple(map(column_plan, before.columns)), catalog_digest=before.digest(), identity="d"
-    )
+    known = table_record(100, "t", columns=planned(before), accepted=Accepted(before.shape))
     following = Following(partitions="follow")
     return open_case(Rewritten(known, now, following, frozenset(), Verdict(reason="rewritten"), Lsn(9))) is not None
 

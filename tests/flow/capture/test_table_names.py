@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from penstock.flow.schema.names import clashes
-from penstock.ledger.table_records import TableFacts
+from penstock.shapes.accepted import Accepted
+from penstock.shapes.table_facts import TableFacts
+from tests.shapes.tables import shape
 
 
 def to(oid: int, before: str, after: str) -> TableFacts:
-    return TableFacts(oid, "public", after, (before,), "d", (), {}, renamed_to=(after,) if after != before else None)
+    return TableFacts(
+        oid, "public", after, (before,), "d", (), Accepted(shape()), (after,) if after != before else None
+    )
 
 
 WANTED = {1: ("a",), 2: ("b",), 3: ("c",)}

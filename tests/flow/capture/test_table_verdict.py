@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from penstock.shapes.accepted import Accepted
 from penstock.shapes.column_changes import ADDED_ONLY, Following
 from penstock.shapes.column_fetch import Fetch
 from penstock.shapes.new_files import suspects
@@ -12,29 +13,14 @@ from penstock.shapes.source_table import Attach, Leaf, SourceColumn, SourceTable
 from penstock.shapes.table_facts import column_plan
 from penstock.shapes.table_verdict import Verdict, verdict
 from penstock.values.pgtype import PgType
+from tests.shapes.tables import HEAP, ID, INT, TEXT, planned, source_table
 
-INT = PgType(23, -1, "pg_catalog", "int4", "b")
-TEXT = PgType(25, -1, "pg_catalog", "text", "b")
-ID = SourceColumn("id", 1, INT, not_null=True, key=True, version="700")
 NAME = SourceColumn("name", 2, TEXT, version="700")
 GIVEN = SourceColumn("given", 3, TEXT, version="705")
-HEAP = Leaf(100, "public", "t", "r", "p", "d", ("id",), 200, 1, 8192, True, True)
-TABLE = SourceTable(
-    oid=100,
-    schema="public",
-    name="t",
-    kind="r",
-    persistence="p",
-    identity="d",
-    key=("id",),
+TABLE = source_table(
     columns=(ID, NAME),
     hidden=("given",),
-    leaves=(HEAP,),
-    filter_digest=None,
-    relfilenode=200,
-    parents=(),
     enums={900: ("low", "high")},
-    composites={},
     membership=("table 1",),
     hidden_attnums=(3,),
     part_versions={900: ("1 700", "2 700")},
@@ -46,8 +32,7 @@ REWRITTEN = replace(TABLE, leaves=(NEWER,), columns=(ID, replace(NAME, version="
 
 
 def judge(now: SourceTable | None, before: SourceTable = TABLE, following: Following = ADDED_ONLY) -> Verdict:
-    known = tuple(map(column_plan, before.columns))
-    return verdict(known, before.identity, before.digest(), now, following=following)
+    return verdict(planned(before), before.identity, Accepted(before.shape), now, following=following)
 
 
 def unchanged(found: Verdict, before: SourceTable = TABLE) -> bool:
@@ -245,7 +230,7 @@ def test_another_key_is_a_reason_to_pause_where_rows_might_be_missed(
 def test_whole_rows_tell_nothing_apart_where_the_lake_keeps_a_dropped_column() -> None:
     known = tuple(map(column_plan, TABLE.columns))
     kept = (*known, replace(known[1], name="old", attnum=4, dropped=True))
-    found = verdict(kept, "d", TABLE.digest(), replace(WITHOUT_KEY, identity="f"), following=Following())
+    found = verdict(kept, "d", Accepted(TABLE.shape), replace(WITHOUT_KEY, identity="f"), following=Following())
 
     assert "column old was dropped, and without a key" in (found.reason or "")
 
@@ -279,8 +264,8 @@ def test_what_metadata_cannot_bring_is_a_reason_to_pause(now: SourceTable, reaso
 
 
 def look(now: SourceTable, before: SourceTable, cleared: tuple[int, ...] = ()) -> str:
-    columns = tuple(map(column_plan, before.columns))
-    return verdict(columns, before.identity, json.loads(json.dumps(before.digest())), now, cleared).reason or ""
+    accepted = Accepted.from_json(json.loads(json.dumps(Accepted(before.shape).to_json())))
+    return verdict(planned(before), before.identity, accepted, now, cleared).reason or ""
 
 
 def test_rows_that_were_kept_clear_an_altered_column_but_not_an_added_one() -> None:
@@ -300,9 +285,9 @@ def test_the_rows_of_a_partition_with_a_new_file_or_of_one_that_was_attached_dec
     more, truncated = replace(PARTITIONED, leaves=(HEAP, attached)), replace(PARTITIONED, leaves=(NEWER,))
     columns = tuple(map(column_plan, PARTITIONED.columns))
 
-    assert suspects(columns, PARTITIONED.digest(), more).arrived == ((attached, (attach,)),)
-    assert suspects(columns, PARTITIONED.digest(), truncated).files == (NEWER,)
-    assert suspects(columns, TABLE.digest(), replace(TABLE, leaves=(NEWER,))).files == ()
+    assert suspects(columns, PARTITIONED.shape, more).arrived == ((attached, (attach,)),)
+    assert suspects(columns, PARTITIONED.shape, truncated).files == (NEWER,)
+    assert suspects(columns, TABLE.shape, replace(TABLE, leaves=(NEWER,))).files == ()
     assert look(more, PARTITIONED, cleared=(101,)) == look(truncated, PARTITIONED, cleared=(100,)) == ""
     assert "new file" in look(truncated, PARTITIONED)
 

@@ -15,16 +15,20 @@ from penstock.flow.merge import rebuild_plan
 from penstock.flow.merge.rebuild_plan import Copied, Landed
 from penstock.ledger.records import WindowRecord
 from penstock.ledger.relation_records import RelationAttnums
-from penstock.ledger.table_records import TableFacts
 from penstock.lsn import Lsn
+from penstock.shapes.accepted import Accepted
 from penstock.shapes.mirror_column import MirrorColumn
 from penstock.shapes.pg_snapshot import Snapshot
+from penstock.shapes.table_facts import TableFacts
 from penstock.values.pgtype import PgType
 from penstock.wire.messages import Relation, RelationColumn
 from tests.pipeline_env import PipelineEnv
+from tests.shapes.tables import shape
 
 INTEGER = PgType(23, -1, "pg_catalog", "int4", "b")
-FACTS = TableFacts(1, "shop", "a", ("ns", "shop", "a"), "d", (MirrorColumn("id", 1, INTEGER, key=True),), {})
+FACTS = TableFacts(
+    1, "shop", "a", ("ns", "shop", "a"), "d", (MirrorColumn("id", 1, INTEGER, key=True),), Accepted(shape())
+)
 RELATIONS = {
     (1, 1): Relation(1, "shop", "a", "d", (RelationColumn("id", 23, -1, True),)),
     (1, 2): Relation(1, "shop", "a", "d", (RelationColumn("id", 23, -1, True), RelationColumn("old", 25, -1, False))),

@@ -19,9 +19,9 @@ set
     end,
     announced_at = case when t.state <> 'new' then t.announced_at end,
     state = case t.state when 'new' then 'new' else 'paused' end, joined_lsn = %(lsn)s, joined_xid = %(xid)s,
-    catalog_digest = case
-        when h.membership is null then t.catalog_digest
-        else jsonb_set(t.catalog_digest, '{membership}', h.membership)
+    accepted = case
+        when h.membership is null then t.accepted
+        else jsonb_set(t.accepted, '{shape,membership}', h.membership)
     end
 from jsonb_to_recordset(%(tables)s) as h (oid oid, membership jsonb)
 where t.pipeline = %(name)s and t.oid = h.oid and t.state <> 'dropped' and t.left_lsn is null

@@ -30,7 +30,7 @@ set
     state = 'ready', complete_through = s.through_lsn, snapshot_id = s.snapshot_id, copy_id = s.copy_id,
     schema = s.schema, name = s.name, target = s.target, renamed_to = null, identity = s.identity,
     columns = s.columns,
-    catalog_digest = s.catalog_digest, shows = s.shows, lake_columns = s.lake_columns,
+    accepted = s.accepted, shows = s.shows, lake_columns = s.lake_columns,
     update_missing = s.update_missing, delete_missing = s.delete_missing, insert_existing = s.insert_existing,
     misfits = s.misfits,
     conflict_lsn = case when s.update_missing + s.delete_missing + s.insert_existing > 0 then %(lsn)s end,

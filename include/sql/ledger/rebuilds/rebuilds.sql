@@ -1,6 +1,6 @@
 select
     r.pipeline, r.id, r.oid, r.era, r.kind, r.state, r.schema, r.name, r.target, r.place, r.identity, r.columns,
-    r.catalog_digest, r.copy_id, r.through_lsn, r.goal_lsn, r.snapshot_id, r.run, r.rows, r.former, r.slug, r.reason,
+    r.accepted, r.copy_id, r.through_lsn, r.goal_lsn, r.snapshot_id, r.run, r.rows, r.former, r.slug, r.reason,
     r.started_at, r.changed_at, r.finished_at, c.snapshot as copy_snapshot, c.lsn as copy_lsn,
     coalesce(d.after, r.through_lsn) as after
 from penstock.rebuild as r

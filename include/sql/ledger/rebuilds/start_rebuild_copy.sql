@@ -4,11 +4,11 @@ with
         update penstock.rebuild as r
         set
             copy_id = %(copy_id)s, state = 'copying', schema = f.schema, name = f.name, target = f.target,
-            place = f.place, identity = f.identity, columns = f.columns, catalog_digest = f.catalog_digest,
+            place = f.place, identity = f.identity, columns = f.columns, accepted = f.accepted,
             through_lsn = null, snapshot_id = null, run = null, rows = 0, changed_at = clock_timestamp()
         from jsonb_to_recordset(%(rebuilds)s) as f (
             id text, schema text, name text, target text[], place text[], identity text, columns jsonb,
-            catalog_digest jsonb
+            accepted jsonb
         )
         where r.pipeline = %(name)s and r.id = f.id and r.kind = 'resync' and r.state = 'copying'
         returning r.oid, r.columns

@@ -19,8 +19,9 @@ from penstock.flow.schema.facts import table_facts
 from penstock.flow.spark_job import Submit
 from penstock.jobs.pointers import rebuilt
 from penstock.ledger import new_attempt
-from penstock.ledger.table_records import RebuildRecord, TableFacts
+from penstock.ledger.table_records import RebuildRecord
 from penstock.shapes.source_table import SourceTable
+from penstock.shapes.table_facts import TableFacts
 from penstock.shapes.table_verdict import verdict
 from penstock.source import catalog_snapshot, session, slot, types
 from penstock.source.catalog_snapshot import CatalogSnapshot
@@ -161,7 +162,7 @@ def _changed(ctx: Context, rebuild: RebuildRecord, now: SourceTable | None) -> b
         _left(ctx, rebuild)
         return True
     following = named_objects.added_only(ctx, now)
-    decided = verdict(rebuild.columns, rebuild.identity, rebuild.catalog_digest, now, following=following)
+    decided = verdict(rebuild.columns, rebuild.identity, rebuild.accepted, now, following=following)
     if decided.reason is not None:
         ctx.progress(f"{rebuild.qualified}: {decided.reason} while it was copied; copying it again")
         return True

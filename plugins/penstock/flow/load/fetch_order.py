@@ -15,15 +15,15 @@ from penstock.flow.schema.verdict_effects import followed_changes
 from penstock.jobs.copy_plan import CopyRange
 from penstock.ledger.fetches import LandedFetch, NewFetch
 from penstock.ledger.records import SchemaChange
-from penstock.ledger.table_records import TableFacts, TableRecord
+from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
 from penstock.shapes import column_fetch
+from penstock.shapes.accepted import Accepted
 from penstock.shapes.column_changes import Following
 from penstock.shapes.column_fetch import Fetch
-from penstock.shapes.gone_partitions import GONE
 from penstock.shapes.partition_fetch import PartitionFetch, partition_fetch
 from penstock.shapes.source_table import SourceTable
-from penstock.shapes.table_facts import facts_of
+from penstock.shapes.table_facts import TableFacts
 from penstock.shapes.table_verdict import Verdict, verdict
 from penstock.source.copy import having_labels
 from penstock.units import several
@@ -119,10 +119,9 @@ class PartitionOrder:
 
     def landed(self, files: Sequence[FileEntry], lsn: Lsn) -> LandedFetch:
         """Return what the ledger takes over."""
-        digest, kept = self.now.digest(), [replace(each, lsn=each.lsn or lsn) for each in self.fetch.kept]
-        if kept:
-            digest[GONE] = [each.to_json() for each in kept]
-        facts = replace(_facts(self.record, self.now), columns=self.decided.columns, catalog_digest=digest)
+        kept = tuple(replace(each, lsn=each.lsn or lsn) for each in self.fetch.kept)
+        accepted = Accepted(self.now.shape, gone=kept)
+        facts = replace(_facts(self.record, self.now), columns=self.decided.columns, accepted=accepted)
         text = f"{self.said} were fetched, since {', '.join(self.fetch.changed) or 'nothing'} changed"
         details = {"partitions": [leaf.name for leaf in self.source.leaves], "changed": list(self.fetch.changed)}
         return _landed(self, facts, files, SchemaChange(self.now.oid, "fetch-partitions", text, details), lsn)
@@ -135,14 +134,16 @@ def order_of(ctx: Context, record: TableRecord, now: SourceTable | None) -> Orde
     """Return what to read of a table as it is now, or None where that is all of it."""
     lake = ctx.pipeline.lake
     following = Following(keep_dropped=lake.on_dropped_column == "keep", partitions=lake.on_dropped_partition)
-    digest, through = record.catalog_digest, record.complete_through or Lsn(0)
-    decided = verdict(record.columns, record.identity, digest, now, following=following, through=through)
+    accepted, through = record.accepted, record.complete_through or Lsn(0)
+    decided = verdict(record.columns, record.identity, accepted, now, following=following, through=through)
     if now is not None and why_no_copy(now, None, joining=False) is None:
         if decided.fetch is not None:
             return ColumnOrder(record, now, decided, decided.fetch)
         found = decided.partitions
         if decided.reason is None:  # what made it wait is over: rows may have come and gone
-            found = partition_fetch((), digest, now, decided.gone, keep=following.partitions == "keep", through=through)
+            found = partition_fetch(
+                (), accepted, now, decided.gone, keep=following.partitions == "keep", through=through
+            )
         if found is not None:
             return PartitionOrder(record, now, decided, found)
     ctx.progress(f"{record.qualified} needs more than a part of its rows: {decided.reason or 'it is as it was'}")
@@ -150,7 +151,7 @@ def order_of(ctx: Context, record: TableRecord, now: SourceTable | None) -> Orde
 
 
 def _facts(record: TableRecord, now: SourceTable) -> TableFacts:
-    return replace(facts_of(record), identity=now.identity, catalog_digest=now.digest())
+    return replace(record.facts, identity=now.identity, accepted=Accepted(now.shape))
 
 
 def _landed(order: Order, facts: TableFacts, files: Sequence[FileEntry], what: SchemaChange, lsn: Lsn) -> LandedFetch:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.compare.lake_reader import lake_reader, sql_catalog
 from penstock.errors import ConfigError, LakeError
@@ -20,11 +20,10 @@ from penstock.jobs.pointers import rebuilt
 from penstock.ledger.json_codec import column_from_json
 from penstock.ledger.rebuilds import NewRebuild
 from penstock.ledger.records import SkippedRecord, WindowRecord
-from penstock.ledger.table_records import CopyRecord, TableFacts, TableRecord
+from penstock.ledger.table_records import CopyRecord, TableRecord
 from penstock.lsn import Lsn
-from penstock.shapes import gone_partitions
 from penstock.shapes.pg_snapshot import Snapshot
-from penstock.shapes.table_facts import facts_of
+from penstock.shapes.table_facts import TableFacts
 from penstock.units import several
 
 _SUFFIX = re.compile(r"[A-Za-z0-9_]{1,60}")
@@ -191,7 +190,7 @@ def saw(copied: CopyRecord, skipped: SkippedRecord) -> bool:
 
 def _facts(ctx: Context, record: TableRecord, copied: CopyRecord) -> TableFacts:
     """Return what the table looked like from this copy on: as it is now, or as it was when the next copy replaced it."""
-    facts = facts_of(record)
+    facts = record.facts
     if copied.id == record.copy_id:
         return facts
     later = [
@@ -203,9 +202,7 @@ def _facts(ctx: Context, record: TableRecord, copied: CopyRecord) -> TableFacts:
     if former is None:
         return facts
     columns = tuple(map(column_from_json, former["columns"]))
-    return TableFacts(
-        facts.oid, facts.schema, facts.name, facts.target, former["identity"], columns, facts.catalog_digest
-    )
+    return replace(facts, identity=former["identity"], columns=columns, renamed_to=None)
 
 
 def _require_no_lost_rows(record: TableRecord, found: Source) -> None:
@@ -213,14 +210,14 @@ def _require_no_lost_rows(record: TableRecord, found: Source) -> None:
 
     Nothing that is landed says what became of them.
     """
-    for each in gone_partitions.kept(record.catalog_digest):
+    for each in record.accepted.kept:
         if each.lsn is not None and found.copied.lsn >= each.lsn:
             raise LakeError(
                 "range-unavailable",
                 f"expected a copy of {record.qualified} from before {each.lsn}, since the lake keeps rows of partition {each.name}, "
                 f"which the source has not had since then, but the copy is of {found.copied.lsn}; choose an older copy",
             )
-    for each in gone_partitions.leaving(record.catalog_digest):
+    for each in record.accepted.leaving:
         if each.lsn is not None and found.copied.lsn < each.lsn <= (found.goal or each.lsn):
             raise LakeError(
                 "range-unavailable",

@@ -15,7 +15,8 @@ from penstock.flow.load import fetch, waiting
 from penstock.flow.load.blockers import why_no_copy
 from penstock.flow.load.copy import published
 from penstock.flow.schema.facts import table_facts
-from penstock.ledger.table_records import RebuildKind, RebuildRecord, TableFacts, TableRecord
+from penstock.ledger.table_records import RebuildKind, RebuildRecord, TableRecord
+from penstock.shapes.table_facts import TableFacts
 from penstock.source.catalog_snapshot import CatalogSnapshot
 
 

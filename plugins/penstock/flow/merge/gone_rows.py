@@ -9,13 +9,13 @@ from penstock.flow.context import Context
 from penstock.ledger.merge_queue import MergeQueue
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
-from penstock.shapes import gone_partitions
+from penstock.shapes.partition_bounds import data
 
 
 def bounds(table: TableRecord, upto: Lsn) -> tuple[tuple[tuple[Any, ...], ...], ...]:
     """Return the bounds of the partitions whose rows go at this cut, by the lake's names of columns."""
-    gone = (each for each in gone_partitions.leaving(table.catalog_digest) if each.lsn == upto)
-    return by_name(table, (each.bound for each in gone))
+    gone = (each for each in table.accepted.leaving if each.lsn == upto)
+    return by_name(table, (data(each.bound) for each in gone))
 
 
 def by_name(table: TableRecord, bounds: Iterable[Sequence[Sequence[Any]]]) -> tuple[tuple[tuple[Any, ...], ...], ...]:
@@ -36,6 +36,4 @@ def pause_passed(ctx: Context, queue: MergeQueue) -> bool:
 
 def _passed(table: TableRecord, upto: Lsn) -> bool:
     through = table.complete_through or Lsn(0)
-    return any(
-        each.lsn is not None and through < each.lsn < upto for each in gone_partitions.leaving(table.catalog_digest)
-    )
+    return any(each.lsn is not None and through < each.lsn < upto for each in table.accepted.leaving)

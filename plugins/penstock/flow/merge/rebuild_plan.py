@@ -16,11 +16,11 @@ from penstock.flow.merge.table_plan import LandedFiles
 from penstock.jobs.merge_plan import TablePlan
 from penstock.ledger.records import WindowRecord
 from penstock.ledger.relation_records import RelationAttnums, RelationNumbers
-from penstock.ledger.table_records import CopyRecord, FetchRecord, RebuildRecord, TableFacts, TableRecord
+from penstock.ledger.table_records import CopyRecord, FetchRecord, RebuildRecord, TableRecord
 from penstock.lsn import Lsn
 from penstock.shapes.pg_snapshot import Snapshot
 from penstock.shapes.relation_columns import Fit, by_name, fetched_fit, fit, overwritten
-from penstock.shapes.table_facts import facts_of
+from penstock.shapes.table_facts import TableFacts
 from penstock.wire.messages import Relation
 
 
@@ -109,7 +109,7 @@ def rebuild_plan(
     Raises LakeError: "schema-change" when a landed row does not belong into the table, "landing-file-missing".
     """
     goal = rebuild.goal_lsn
-    copy_of = Copied(facts_of(rebuild), rebuild.copy_snapshot or "0:0:")
+    copy_of = Copied(rebuild.facts, rebuild.copy_snapshot or "0:0:")
     files, refs = list(fitting(ctx, copy_of, windows, known, goal=goal)), LandedFiles(ctx)
     cut_inside = goal is not None and any((entry.max_commit_lsn or 0) >= goal for entry, _ in files)
     overlap = rebuild.copy_lsn is not None and any(window.from_lsn < rebuild.copy_lsn for window in windows)

@@ -142,7 +142,7 @@ def _changed(ctx: Context, record: TableRecord) -> str | None:
         published = catalog.published_tables(conn, ctx.pipeline.publication, sizes=False)
     now = next((table for table in published if table.oid == record.oid), None)
     following = named_objects.added_only(ctx, now)
-    return verdict(record.columns, record.identity, record.catalog_digest, now, following=following).reason
+    return verdict(record.columns, record.identity, record.accepted, now, following=following).reason
 
 
 def _reshaped(ctx: Context, record: TableRecord) -> str | None:

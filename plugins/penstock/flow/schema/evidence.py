@@ -20,6 +20,7 @@ from penstock.ledger.relation_records import RelationNumbers
 from penstock.ledger.table_records import FetchRecord, TableRecord
 from penstock.lsn import Lsn
 from penstock.shapes import enum_labels, gone_partitions, relation_columns, told_columns
+from penstock.shapes.accepted import Accepted
 from penstock.shapes.landed_window import Landed
 from penstock.shapes.partition_doubts import vanished_partition
 from penstock.shapes.pg_snapshot import Snapshot
@@ -167,17 +168,17 @@ def _settle(ctx: Context, conn: SourceSession, case: Undecided, landed: Landed, 
     if decided.reason is not None and over and case.following.partitions is not None:
         decided = case.verdict(explained, unused, _emptied(ctx, case, explained))
     if decided.reason is None:
-        digest = case.now.digest()
+        accepted = Accepted(case.now.shape)
         if decided.gone:
-            digest = let_go(ctx, case.known, decided, digest, server_info.sight(conn).lsn)
+            accepted = let_go(ctx, case.known, decided, accepted, server_info.sight(conn).lsn)
         told = case.best().changes  # at the look
         changes = tuple(change for change in decided.changes if change not in told)
-        take(ctx, case.known, replace(decided, changes=changes), digest)
+        take(ctx, case.known, replace(decided, changes=changes), accepted)
     elif over:
-        take_back(ctx, case.known, case.explained_digest(explained))
+        take_back(ctx, case.known, case.with_explained(explained))
         refuse(ctx, case.known, decided.reason, decided.slug, fetchable=decided.fetchable)
     elif heard or explained:
-        take(ctx, case.known, replace(case.best(), changes=()), case.digest(heard, explained))
+        take(ctx, case.known, replace(case.best(), changes=()), case.accepted(heard, explained))
 
 
 def _settle_rewritten(ctx: Context, case: Rewritten, landed: Landed, window: WindowRecord) -> None:
@@ -191,9 +192,9 @@ def _settle_rewritten(ctx: Context, case: Rewritten, landed: Landed, window: Win
         refused = case.refusal
         refuse(ctx, case.known, refused.reason or "", refused.slug, fetchable=refused.fetch is not None)
     elif told.complete:
-        take(ctx, case.known, case.proven(), case.now.digest())
+        take(ctx, case.known, case.proven(), Accepted(case.now.shape))
     else:
-        take(ctx, case.known, replace(case.best(), changes=()), case.digest(checked=True))
+        take(ctx, case.known, replace(case.best(), changes=()), case.accepted(checked=True))
 
 
 def _rows_kept(ctx: Context, case: Rewritten, landed: Landed, token: str | None) -> bool:
@@ -208,13 +209,13 @@ def _rows_kept(ctx: Context, case: Rewritten, landed: Landed, token: str | None)
 
 def _told_rewrites(ctx: Context, case: Undecided, landed: Landed, window: WindowRecord) -> frozenset[int]:
     """Return the partitions of which a window told that a command rewrote them as they were: one that the stream has no column of."""
-    oid, leaves = case.known.oid, case.known.catalog_digest["leaves"]
+    oid, leaves = case.known.oid, case.known.accepted.shape.leaves
     if case.now.kind != "p" or truncated.is_reshaped(case):
         return frozenset()
     history = _histories(ctx, landed, [oid], window.from_lsn).get(oid)
     if history is None or not read(history, Before(file=0, types={}, versions={}), {}).complete:
         return frozenset()
-    before = {leaf: int(leaves[str(leaf)][2]) for leaf in case.leaves if str(leaf) in leaves}
+    before = {leaf: leaves[leaf].file for leaf in case.leaves if leaf in leaves}
     token = history.looks[-1].trigger
     return _rewritten_as_told(ctx, case.known, case.now, landed, token=token, before=before)
 
@@ -259,8 +260,8 @@ def _xids(ctx: Context, oid: int, landed: Landed) -> set[int]:
 
 def _emptied(ctx: Context, case: Undecided, explained: Set[int]) -> dict[int, str]:
     """Return the leaves that are empty though nothing says how they came to a new file, with the snapshots that show it."""
-    known = case.known.catalog_digest["leaves"]
-    open_ = [leaf for leaf in case.now.leaves if leaf.oid in case.leaves.keys() - explained and str(leaf.oid) in known]
+    known = case.known.accepted.shape.leaves
+    open_ = [leaf for leaf in case.now.leaves if leaf.oid in case.leaves.keys() - explained and leaf.oid in known]
     if not open_:
         return {}
     with leaf_rows.looking(ctx.reader, what=f"{ctx.name}:look") as rows:
@@ -278,7 +279,7 @@ def _shape_misfit(record: TableRecord, brought: _Brought) -> _Misfit | None:
 
 def _partition_misfit(record: TableRecord, now: SourceTable | None, brought: _Brought) -> _Misfit | None:
     """Say why what a window brought of a table does not fit its partitions or their key; None as above, and is as the ledger has it."""
-    if (now.kind if now else record.catalog_digest["kind"]) != "p":
+    if (now.kind if now else record.accepted.shape.kind) != "p":
         return None
     landed, keys = brought.landed, {column.attnum for column in record.columns if column.key}
     named = {
@@ -289,8 +290,8 @@ def _partition_misfit(record: TableRecord, now: SourceTable | None, brought: _Br
     }
     if named & landed.old_nulls.get(record.oid, frozenset()):
         return _Misfit("old rows came without the table's key: a partition had another replica identity for a while")
-    known = {*map(int, record.catalog_digest["leaves"]), *(leaf.oid for leaf in (now.leaves if now else ()))}
-    known |= {each.oid for each in gone_partitions.noted(record.catalog_digest) if (each.lsn or 0) > brought.since}
+    known = {*record.accepted.shape.leaves, *(leaf.oid for leaf in (now.leaves if now else ()))}
+    known |= {each.oid for each in record.accepted.gone if (each.lsn or 0) > brought.since}
     for part in landed.totals.partitions:
         if part.root == record.oid and part.oid not in known:
             return _Misfit(vanished_partition(part.name), by_partitions=True)
@@ -299,14 +300,14 @@ def _partition_misfit(record: TableRecord, now: SourceTable | None, brought: _Br
 
 def _gone_misfit(ctx: Context, record: TableRecord, brought: _Brought) -> _Misfit | None:
     """Say why what a window brought cannot be told from the rows of partitions that are gone; None is as the ledger has it."""
-    landed, digest = brought.landed, record.catalog_digest
-    archive = ctx.pipeline.lake.on_dropped_partition == "keep" and any(gone_partitions.kept(digest))
+    landed, accepted = brought.landed, record.accepted
+    archive = ctx.pipeline.lake.on_dropped_partition == "keep" and bool(accepted.kept)
     if archive and any(entry.oid == record.oid and entry.counts.truncates for entry in landed.files):
         return _Misfit(
             "the table was truncated, and the lake keeps rows of partitions that are gone, which would go with the others"
         )
     taken = [part.oid for part in landed.totals.partitions if part.root == record.oid]
-    for each, snapshot in gone_partitions.taken_again(digest, taken, brought.since):
+    for each, snapshot in gone_partitions.taken_again(accepted, taken, brought.since):
         if snapshot is None or not _all_seen(ctx, record.oid, landed, Snapshot.parse(snapshot)):
             text = f"rows came into the bounds of partition {each.name} again before the lake let its own go"
             return _Misfit(text, by_partitions=True)
@@ -319,7 +320,7 @@ def _all_seen(ctx: Context, oid: int, landed: Landed, snapshot: Snapshot) -> boo
 
 
 def _renamed_label(ctx: Context, record: TableRecord, now: SourceTable, brought: _Brought) -> str | None:
-    checks = enum_labels.open_checks(record.catalog_digest)
+    checks = record.accepted.grown
     ours = [entry for entry in brought.landed.files if entry.oid == record.oid and entry.rows] if checks else []
     files = {entry: brought.attnums((entry.oid, entry.version)) or () for entry in ours}
     return enum_labels.strange(ctx.landing, files, now, set(checks)) if files else None
@@ -327,11 +328,9 @@ def _renamed_label(ctx: Context, record: TableRecord, now: SourceTable, brought:
 
 def _end_checks(ctx: Context, record: TableRecord, upto: Lsn) -> None:
     """Forget the enums that no later window can bring under another label."""
-    checks = enum_labels.open_checks(record.catalog_digest)
-    waiting = {str(oid): str(through) for oid, through in checks.items() if through > upto}
-    if len(waiting) < len(checks):
-        rest = {key: value for key, value in record.catalog_digest.items() if key != "grown"}
-        take(ctx, record, Verdict(record.columns), {**rest, "grown": waiting} if waiting else rest)
+    waiting = {oid: through for oid, through in record.accepted.grown.items() if through > upto}
+    if len(waiting) < len(record.accepted.grown):
+        take(ctx, record, Verdict(record.columns), replace(record.accepted, grown=waiting))
 
 
 def _copied_since(ctx: Context, record: TableRecord, upto: Lsn) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from penstock.flow.context import Context
-from penstock.ledger.table_records import TableFacts, TableRecord
+from penstock.ledger.table_records import TableRecord
+from penstock.shapes.accepted import Accepted
 from penstock.shapes.source_table import SourceTable
-from penstock.shapes.table_facts import column_plan, facts_of
+from penstock.shapes.table_facts import TableFacts, column_plan
 from penstock.source import types
 
 
@@ -20,7 +21,7 @@ def table_facts(ctx: Context, table: SourceTable) -> TableFacts:
         target=_kept_target(ctx, table) or ctx.pipeline.target(table.schema, table.name),
         identity=table.identity,
         columns=tuple(map(column_plan, types.as_chosen(ctx.pipeline, table).columns)),
-        catalog_digest=table.digest(),
+        accepted=Accepted(table.shape),
     )
 
 
@@ -36,7 +37,7 @@ def renamed(ctx: Context, known: TableRecord, table: SourceTable) -> TableFacts:
 
     A table that the lake does not have yet is called by its new name at once.
     """
-    facts, target = facts_of(known), ctx.pipeline.target(table.schema, table.name)
+    facts, target = known.facts, ctx.pipeline.target(table.schema, table.name)
     named = replace(facts, schema=table.schema, name=table.name)
     if (known.schema, known.name) == (table.schema, table.name) or ctx.pipeline.lake.on_renamed_table == "keep":
         return named

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from penstock.flow import table_policy
 from penstock.flow.context import Context
 from penstock.flow.schema.facts import renamed
 from penstock.ledger.records import SchemaChange
-from penstock.ledger.table_records import TableFacts, TableRecord
+from penstock.ledger.table_records import TableRecord
+from penstock.shapes.accepted import Accepted
 from penstock.shapes.source_table import SourceTable
+from penstock.shapes.table_facts import TableFacts
 from penstock.source.catalog_snapshot import CatalogSnapshot
 
 Target = tuple[str, ...]
@@ -42,7 +43,7 @@ def follow(ctx: Context, found: CatalogSnapshot) -> None:
     }
     taken = clashes(moving, wanted)
     free = [
-        replace(facts, catalog_digest=with_name(facts.catalog_digest, facts.schema, facts.name))
+        replace(facts, accepted=with_name(facts.accepted, facts.schema, facts.name))
         for oid, facts in moving.items()
         if oid not in taken
     ]
@@ -87,9 +88,9 @@ def _renamed(record: TableRecord, now: Mapping[int, SourceTable]) -> bool:
     return record.state in _LATER or (record.state == "paused" and record.paused_from_state in _LATER)
 
 
-def with_name(digest: Mapping[str, Any], schema: str, name: str) -> dict[str, Any]:
-    """Return a digest that knows the new name, so that the rest of the look compares what else changed."""
-    return {**digest, "versions": {**digest["versions"], "name": [schema, name]}}
+def with_name(accepted: Accepted, schema: str, name: str) -> Accepted:
+    """Return what is known under the new name, so that the rest of the look compares what else changed."""
+    return replace(accepted, shape=replace(accepted.shape, schema=schema, name=name))
 
 
 def _change(before: TableRecord, facts: TableFacts) -> SchemaChange:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from penstock.flow.schema.undecided import verdict_of
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
+from penstock.shapes.accepted import Accepted, Rewriting
 from penstock.shapes.column_changes import ColumnChange, Following
-from penstock.shapes.last_look import file_before, leaf_version
+from penstock.shapes.last_look import file_before
 from penstock.shapes.new_files import altered
 from penstock.shapes.source_table import Leaf, SourceTable
 from penstock.shapes.table_verdict import Verdict
 from penstock.shapes.told_rewrites import Before
 from penstock.values.lake_types import innermost
 
-_OPEN = "rewritten"
 _REWRITTEN = -1
 """The number of no file: each command that altered a column of a partitioned table is taken for one that rewrote partitions."""
 
@@ -39,33 +37,32 @@ class Rewritten:
     @property
     def versions(self) -> dict[int, str]:
         """Return the versions of the altered columns' catalog rows now, by attnum."""
-        found = altered(self.known.columns, self.known.catalog_digest, self.now)
+        found = altered(self.known.columns, self.known.accepted.shape, self.now)
         return {column.attnum: column.version for column in found if not column.generated}
 
     def before(self) -> Before:
         """Return what was right of the table when its columns had not been altered."""
-        digest = self.known.catalog_digest
-        waiting = digest.get(_OPEN, {})
+        shape, open_ = self.known.accepted.shape, self.known.accepted.rewritten
         known = {column.attnum: column.type for column in self.known.columns}
         types = {attnum: (type_.oid, type_.typmod) for attnum, type_ in known.items()}
-        types |= {int(attnum): (oid, typmod) for attnum, oid, typmod in waiting.get("types", ())}
+        types |= open_.types if open_ else {}
         made = [*known.values(), *(column.type for column in self.now.columns)]
         domains = (type_ for type_ in made if type_.base is not None and innermost(type_).typmod == -1)
         return Before(
-            file=_REWRITTEN if self.now.kind == "p" else file_before(digest, *self.now.leaves),
+            file=_REWRITTEN if self.now.kind == "p" else file_before(shape, *self.now.leaves),
             types=types,
-            versions={int(attnum): version for attnum, version in digest["versions"]["columns"].items()},
+            versions={attnum: column.version for attnum, column in shape.columns.items()},
             bases={type_.oid: innermost(type_).oid for type_ in domains},
-            checked=waiting.get("checked", False),
+            checked=open_ is not None and open_.checked,
         )
 
     def files(self) -> tuple[dict[int, int], dict[int, int]]:
         """Return the files of before and of now of the partitions that were there before."""
-        before = {leaf.oid: file_before(self.known.catalog_digest, leaf) for leaf in self._known_leaves()}
+        before = {leaf.oid: file_before(self.known.accepted.shape, leaf) for leaf in self._known_leaves()}
         return before, {leaf.oid: leaf.relfilenode for leaf in self._known_leaves()}
 
     def _known_leaves(self) -> list[Leaf]:
-        return [leaf for leaf in self.now.leaves if str(leaf.oid) in self.known.catalog_digest["leaves"]]
+        return [leaf for leaf in self.now.leaves if leaf.oid in self.known.accepted.shape.leaves]
 
     def best(self) -> Verdict:
         """Return the verdict if all values were kept."""
@@ -83,31 +80,36 @@ class Rewritten:
 
     def _retyped(self) -> tuple[ColumnChange, ...]:
         """Return the changes of types since the columns were right, of earlier looks too."""
-        waiting = self.known.catalog_digest.get(_OPEN, {}).get("retyped", ())
+        open_ = self.known.accepted.rewritten
+        waiting = open_.retyped if open_ else ()
         new = (change for change in self.best().changes if change.rule == "retype-column")
         return (*(ColumnChange("retype-column", text, xid) for text, xid in waiting), *new)
 
-    def digest(self, *, checked: bool = False) -> dict[str, Any]:
-        """Return the digest of now, but of the table's file and the altered columns that of before, and until when they wait.
+    def accepted(self, *, checked: bool = False) -> Accepted:
+        """Return the shape of now, but of the table's file and the altered columns that of before, and until when they wait.
 
         `checked`: a window has been held against it.
         """
-        digest, before = self.now.digest(), self.known.catalog_digest
+        now, before = self.now.shape, self.known.accepted.shape
         versions, right = self.versions, self.before()
-        leaves = {oid: before["leaves"].get(oid, leaf) for oid, leaf in digest["leaves"].items()}
-        columns = {**digest["versions"]["columns"], **{str(n): before["versions"]["columns"][str(n)] for n in versions}}
-        return {
-            **digest,
-            "leaves": leaves,
-            "versions": {**digest["versions"], "columns": columns},
-            _OPEN: {
-                "through": str(self.through),
-                "versions": _texts(versions),
-                "types": [[attnum, *right.types[attnum]] for attnum in versions],
-                "retyped": [[change.text, change.xid] for change in self._retyped()],
-                "checked": checked or right.checked,
-            },
+        leaves = {
+            oid: replace(leaf, file=before.leaves[oid].file) if oid in before.leaves else leaf
+            for oid, leaf in now.leaves.items()
         }
+        columns = {
+            attnum: replace(column, version=before.columns[attnum].version) if attnum in versions else column
+            for attnum, column in now.columns.items()
+        }
+        return Accepted(
+            replace(now, leaves=leaves, columns=columns),
+            rewritten=Rewriting(
+                through=self.through,
+                versions=versions,
+                types={attnum: right.types[attnum] for attnum in versions},
+                retyped=tuple((change.text, change.xid) for change in self._retyped()),
+                checked=checked or right.checked,
+            ),
+        )
 
 
 def open_case(case: Rewritten) -> Rewritten | None:
@@ -116,30 +118,25 @@ def open_case(case: Rewritten) -> Rewritten | None:
     A table that is not published by its name may be unlogged. Partitions are rewritten one by one: none may have gone, and all
     are ordinary tables, as they were at the last look.
     """
-    now, digest = case.now, case.known.catalog_digest
+    now, known = case.now, case.known.accepted
     if now.persistence != "p" or not case.following.columns:
         return None
-    if now.kind == "r" and str(now.oid) not in digest["leaves"]:
+    if now.kind == "r" and now.oid not in known.shape.leaves:
         return None
     if now.kind == "p" and (any(column.generated for column in now.columns) or not _only_logged(case)):
         return None  # each partition may compute a generated column by an expression of its own
-    waiting = digest.get(_OPEN, {})
-    if waiting.get("versions") == _texts(case.versions):
-        case = replace(case, through=Lsn.parse(waiting["through"]))
+    if known.rewritten is not None and known.rewritten.versions == case.versions:
+        case = replace(case, through=known.rewritten.through)
     return case if case.versions and case.best().reason is None else None
 
 
 def _only_logged(case: Rewritten) -> bool:
     """Return whether no partition has gone, and all log their changes and did so at the last look."""
-    known = (leaf_version(case.known.catalog_digest, leaf) for leaf in case.now.leaves)
+    known = (case.known.accepted.shape.leaves.get(leaf.oid) for leaf in case.now.leaves)
     logged = all((leaf.kind, leaf.persistence) == ("r", "p") for leaf in case.now.leaves)
-    return logged and all(each is None or each["persistence"] == "p" for each in known) and not case.best().gone
+    return logged and all(each is None or each.persistence == "p" for each in known) and not case.best().gone
 
 
-def waiting_files(digest: Mapping[str, Any]) -> frozenset[str]:
-    """Return the leaves of which a digest has the file of an earlier look than the last one."""
-    return frozenset(digest["leaves"] if _OPEN in digest else digest.get("undecided", ()))
-
-
-def _texts(versions: Mapping[int, str]) -> dict[str, str]:
-    return {str(attnum): version for attnum, version in versions.items()}
+def waiting_files(accepted: Accepted) -> frozenset[int]:
+    """Return the leaves of which the file of an earlier look than the last one is known."""
+    return frozenset(accepted.shape.leaves if accepted.rewritten else accepted.undecided)

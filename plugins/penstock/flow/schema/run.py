@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
 
 from penstock.flow import table_policy
 from penstock.flow.context import Context
@@ -21,12 +20,13 @@ from penstock.flow.schema.verdict_effects import Known, await_copy, let_go, refu
 from penstock.ledger.table_records import TableRecord, TableState
 from penstock.lsn import Lsn
 from penstock.shapes import enum_labels
+from penstock.shapes.accepted import Accepted
 from penstock.shapes.column_changes import ADDED_ONLY, Following
 from penstock.shapes.mirror_column import reserved
 from penstock.shapes.new_files import altered_with_its_rows, suspects
 from penstock.shapes.pg_snapshot import Snapshot
+from penstock.shapes.relation_columns import column_look
 from penstock.shapes.source_table import Leaf, SourceTable
-from penstock.shapes.table_facts import column_look
 from penstock.source import leaf_rows, server_info, types
 from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.session import SourceSession
@@ -76,7 +76,9 @@ def follow(ctx: Context, conn: SourceSession, snapshot: CatalogSnapshot, trigger
     for rebuild in ctx.ledger.rebuilds.all(ctx.name, states=["building", "ready"]):
         if rebuild.kind != "shadow":
             cases += _follow(ctx, conn, rebuild, now.get(rebuild.oid), place, sent=sent)
-    if stamped := {oid: (snapshot.stamps[oid], table.digest()) for oid, table in now.items() if oid in snapshot.stamps}:
+    if stamped := {
+        oid: (snapshot.stamps[oid], Accepted(table.shape)) for oid, table in now.items() if oid in snapshot.stamps
+    }:
         ctx.ledger.tables.note_looked(ctx.name, stamped, WATCHED)
     return Look(now, tuple(cases), snapshot.unchanged)
 
@@ -102,7 +104,7 @@ def _follow(
         None if now is None or decided.reason is None else _undecided(ctx, conn, known, now, following, cleared=cleared)
     )
     if case is not None and not case.is_refused:
-        take(ctx, known, case.best(), case.digest())
+        take(ctx, known, case.best(), case.accepted())
         return [case]
     if (
         told
@@ -112,18 +114,18 @@ def _follow(
         and _is_sent(sent, now)
     ):
         rewritten = open_case(Rewritten(known, now, following, cleared, decided, server_info.inserted(conn)))
-        if rewritten is not None and not _digest(conn, known, now).get("grown"):
-            take(ctx, known, rewritten.meanwhile(), rewritten.digest())
+        if rewritten is not None and not _accepted(conn, known, now).grown:
+            take(ctx, known, rewritten.meanwhile(), rewritten.accepted())
             return [rewritten]
     if case is not None:
         return [case]
     if decided.reason is not None:
         refuse(ctx, known, decided.reason, decided.slug, fetchable=decided.fetchable)
     elif now is not None:
-        digest = _digest(conn, known, now)
+        accepted = _accepted(conn, known, now)
         if decided.gone:
-            digest = let_go(ctx, known, decided, digest, place())
-        take(ctx, known, decided, digest)
+            accepted = let_go(ctx, known, decided, accepted, place())
+        take(ctx, known, decided, accepted)
     return []
 
 
@@ -132,12 +134,12 @@ def _is_sent(sent: Collection[str] | None, now: SourceTable) -> bool:
     return not now.changes_silently or (sent is not None and "truncate" in sent)
 
 
-def _digest(conn: SourceSession, known: Known, now: SourceTable) -> dict[str, Any]:
-    """Return the digest of now, with the enums that landed labels have to be held against, and until when."""
-    waiting = dict(known.catalog_digest.get("grown", {}))
-    if more := enum_labels.grown(known.catalog_digest, now):
-        waiting |= dict.fromkeys(map(str, more), str(server_info.flushed(conn)))
-    return {**now.digest(), "grown": waiting} if waiting else now.digest()
+def _accepted(conn: SourceSession, known: Known, now: SourceTable) -> Accepted:
+    """Return the shape of now, with the enums that landed labels have to be held against, and until when."""
+    waiting = dict(known.accepted.grown)
+    if more := enum_labels.grown(known.accepted.shape, now):
+        waiting |= dict.fromkeys(more, server_info.flushed(conn))
+    return Accepted(now.shape, grown=waiting)
 
 
 def followed_of(ctx: Context, known: Known, sent: Collection[str] | None = None) -> Following:
@@ -159,10 +161,10 @@ def followed_of(ctx: Context, known: Known, sent: Collection[str] | None = None)
 
 def _cleared(ctx: Context, known: Known, now: SourceTable) -> frozenset[int]:
     """Look at the rows of the leaves that the catalog leaves open, and name those that hide nothing."""
-    suspected = suspects(known.columns, known.catalog_digest, now)
+    suspected = suspects(known.columns, known.accepted.shape, now)
     oldest = _oldest_unseen(ctx, known) if suspected.files else None
-    waiting = waiting_files(known.catalog_digest)  # for these the last look was not before the change
-    sure = [] if oldest is None else [leaf for leaf in suspected.files if str(leaf.oid) not in waiting]
+    waiting = waiting_files(known.accepted)  # for these the last look was not before the change
+    sure = [] if oldest is None else [leaf for leaf in suspected.files if leaf.oid not in waiting]
     if not (suspected.arrived or sure):
         return frozenset()
     with leaf_rows.looking(ctx.reader, what=f"{ctx.name}:look") as rows:
@@ -193,13 +195,13 @@ def _undecided(
     ctx: Context, conn: SourceSession, known: Known, now: SourceTable, following: Following, *, cleared: frozenset[int]
 ) -> Undecided | None:
     """Return the table where nothing but undecided leaves is against it, or None when there is more."""
-    if altered_with_its_rows(known.columns, known.catalog_digest, now) or _digest(conn, known, now).get("grown"):
+    if altered_with_its_rows(known.columns, known.accepted.shape, now) or _accepted(conn, known, now).grown:
         return None
-    suspected = suspects(known.columns, known.catalog_digest, now)
+    suspected = suspects(known.columns, known.accepted.shape, now)
     files = [leaf for leaf in suspected.files if leaf.oid not in cleared]
-    heard = known.catalog_digest.get("heard", ())
+    heard = known.accepted.heard
     blank = _blank(ctx, [leaf for leaf in suspected.rewritten if leaf.oid not in heard])
-    waiting = {int(oid): Lsn.parse(text) for oid, text in known.catalog_digest.get("undecided", {}).items()}
+    waiting = known.accepted.undecided
     # after the rows were looked at: what they were before is in the WAL up to here
     here = server_info.flushed(conn)
     case = Undecided(

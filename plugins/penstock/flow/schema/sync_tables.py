@@ -15,10 +15,11 @@ from penstock.flow.context import Context
 from penstock.flow.schema import names
 from penstock.flow.schema.facts import table_facts
 from penstock.flow.schema.publication_options import hide
-from penstock.ledger.table_records import TableFacts, TableRecord
+from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
 from penstock.shapes.last_look import filter_changed
 from penstock.shapes.source_table import SourceTable
+from penstock.shapes.table_facts import TableFacts
 from penstock.source import server_info
 from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.server_info import Sight
@@ -77,14 +78,14 @@ def came_back(record: TableRecord, table: SourceTable) -> bool:
     """Return whether a table is a member in another way than at the last look: what it wrote between may be lost."""
     if record.state == "dropped" or record.left_lsn is not None:
         return False
-    before = record.catalog_digest["membership"]
+    before = record.accepted.shape.membership
     return bool(before) and not set(before) & set(table.membership)
 
 
 def came_back_reason(ctx: Context, record: TableRecord, table: SourceTable) -> str:
     """Say what may be missing; the catalog does not distinguish an ALTER that was undone from one that left the table out."""
     name = ctx.pipeline.publication
-    if filter_changed(record.catalog_digest, table):
+    if filter_changed(record.accepted.shape, table):
         return (
             f"the row filter of publication {name} changed; rows that it left out, or leaves out now, are in no window"
         )
@@ -96,7 +97,7 @@ def came_back_reason(ctx: Context, record: TableRecord, table: SourceTable) -> s
 
 def _is_partitioned(record: TableRecord) -> bool:
     """Return whether a table's changes come under its partitions' names where the publication says so."""
-    return bool(record.catalog_digest["kind"] == "p")
+    return record.accepted.shape.kind == "p"
 
 
 def _was_member(record: TableRecord) -> bool:

@@ -45,8 +45,8 @@ def explained(ctx: Context, case: Undecided, landed: Landed) -> frozenset[int]:
 
 def is_reshaped(case: Undecided) -> bool:
     """Return whether columns were altered or added since the last look."""
-    known, digest = case.known.columns, case.known.catalog_digest
-    return any(altered(known, digest, case.now)) or any(added_since(known, case.now))
+    known, before = case.known.columns, case.known.accepted.shape
+    return any(altered(known, before, case.now)) or any(added_since(known, case.now))
 
 
 def truncations(ctx: Context, landed: Landed, oid: int) -> dict[int, Refill]:

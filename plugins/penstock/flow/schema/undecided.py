@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from penstock.flow.schema.verdict_effects import Known
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
+from penstock.shapes.accepted import Accepted
 from penstock.shapes.column_changes import Following
-from penstock.shapes.last_look import catalog_versions
 from penstock.shapes.new_files import added_since, altered
 from penstock.shapes.source_table import SourceTable
 from penstock.shapes.table_verdict import Verdict, verdict
@@ -55,54 +54,40 @@ class Undecided:
         """Return whether the table waits for a fetch whatever the stream explains, which may spare it a copy."""
         return self.best().reason is not None
 
-    def explained_digest(self, explained: Collection[int]) -> dict[str, Any]:
-        """Return the digest of before with the files of now where they are explained: what is read later need not doubt these."""
-        digest, now = self.known.catalog_digest, self.now.digest()
-        files = {str(oid): now["leaves"][str(oid)] for oid in explained}
-        versions = {oid: now["versions"]["leaves"][oid] for oid in files}
-        return {
-            **digest,
-            "leaves": {**digest["leaves"], **files},
-            "versions": {**digest["versions"], "leaves": {**digest["versions"]["leaves"], **versions}},
-        }
+    def with_explained(self, explained: Collection[int]) -> Accepted:
+        """Return what was known with the files of now where they are explained: what is read later need not doubt these."""
+        known, now = self.known.accepted, self.now.shape.leaves
+        leaves = {**known.shape.leaves, **{oid: now[oid] for oid in explained}}
+        return replace(known, shape=replace(known.shape, leaves=leaves))
 
-    def digest(self, heard: Iterable[int] = (), explained: Collection[int] = ()) -> dict[str, Any]:
-        """Return the digest of now, but of the undecided and missing leaves and of altered columns that of before, and until when they wait.
+    def accepted(self, heard: Iterable[int] = (), explained: Collection[int] = ()) -> Accepted:
+        """Return the shape of now, but of the undecided and missing leaves and of altered columns that of before, and until when they wait.
 
         A file that is explained by nothing is held against the columns as they were before it, at each look until then.
 
         `heard` are those of which the stream has brought something meanwhile, `explained` those whose files are no question any more.
         """
-        digest, before = self.now.digest(), self.known.catalog_digest["leaves"]
+        now, before = self.now.shape, self.known.accepted.shape
         open_ = {**dict.fromkeys(self.leaves, self.through), **self.empty}
         open_ = {oid: through for oid, through in open_.items() if oid not in explained}
-        undecided = {str(oid) for oid in open_}
-        known = {oid: before[oid] for oid in undecided & before.keys()}  # a leaf that is new stays new
-        leaves = {
-            oid: known.get(oid, now) for oid, now in digest["leaves"].items() if oid not in undecided - known.keys()
-        }
-        gone = (
-            {oid: entry for oid, entry in before.items() if oid not in digest["leaves"]} if self.now.kind == "p" else {}
+        leaves = {}
+        for oid, leaf in now.leaves.items():
+            if oid not in open_:
+                leaves[oid] = leaf
+            elif oid in before.leaves:  # a leaf that is new stays new
+                leaves[oid] = replace(leaf, file=before.leaves[oid].file)
+        if now.kind == "p":
+            leaves |= {oid: leaf for oid, leaf in before.leaves.items() if oid not in now.leaves}
+        columns = dict(now.columns)
+        for column in altered(self.known.columns, before, self.now):
+            columns[column.attnum] = replace(columns[column.attnum], version=before.columns[column.attnum].version)
+        for column in added_since(self.known.columns, self.now):
+            columns[column.attnum] = replace(columns[column.attnum], version=_NEW)
+        return Accepted(
+            replace(now, leaves=leaves, columns=columns),
+            undecided=open_,
+            heard=tuple(sorted({*self.known.accepted.heard, *heard})),
         )
-        seen = {**self.known.catalog_digest["versions"]["leaves"], **digest["versions"]["leaves"]}
-        leaves |= gone
-        changed = altered(self.known.columns, self.known.catalog_digest, self.now)
-        known_versions = catalog_versions(self.known.catalog_digest, "columns")
-        columns = {
-            **digest["versions"]["columns"],
-            **{str(each.attnum): known_versions[str(each.attnum)] for each in changed},
-            **{str(each.attnum): _NEW for each in added_since(self.known.columns, self.now)},
-        }
-        versions = {**digest["versions"], "leaves": {oid: seen[oid] for oid in leaves}, "columns": columns}
-        waiting = {str(oid): str(through) for oid, through in open_.items()}
-        all_heard = {*self.known.catalog_digest.get("heard", ()), *heard}
-        return {
-            **digest,
-            "leaves": leaves,
-            "versions": versions,
-            "undecided": waiting,
-            **({"heard": sorted(all_heard)} if all_heard else {}),
-        }
 
 
 def verdict_of(
@@ -117,7 +102,7 @@ def verdict_of(
     explained: Collection[int] = (),
 ) -> Verdict:
     """Return the verdict on a table as it is now; the arguments are those of `verdict`."""
-    facts = (known.columns, known.identity, known.catalog_digest)
+    facts = (known.columns, known.identity, known.accepted)
     through = known.complete_through if isinstance(known, TableRecord) else None
     emptied = emptied or {}
     return verdict(

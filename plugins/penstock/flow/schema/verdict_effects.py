@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from penstock.errors import LedgerError
 from penstock.flow.context import Context
 from penstock.ledger.records import SchemaChange
-from penstock.ledger.table_records import RebuildRecord, TableFacts, TableRecord
+from penstock.ledger.table_records import RebuildRecord, TableRecord
 from penstock.lsn import Lsn
 from penstock.shapes import gone_partitions
-from penstock.shapes.gone_partitions import GONE
+from penstock.shapes.accepted import Accepted
 from penstock.shapes.source_table import SourceTable
-from penstock.shapes.table_facts import column_plan, facts_of
+from penstock.shapes.table_facts import TableFacts, column_plan
 from penstock.shapes.table_verdict import Verdict
 
 Known = TableRecord | RebuildRecord
 
 
-def let_go(ctx: Context, known: Known, decided: Verdict, digest: Mapping[str, Any], lsn: Lsn) -> dict[str, Any]:
-    """Make a cut due at which the rows of partitions that are gone go, and return the digest that says which go or stay."""
+def let_go(ctx: Context, known: Known, decided: Verdict, accepted: Accepted, lsn: Lsn) -> Accepted:
+    """Make a cut due at which the rows of partitions that are gone go, and return what says which go or stay."""
     names = ", ".join(each.name for each in decided.gone if not each.kept)
     if names and not ctx.ledger.barriers.add(ctx.name, lsn, reason=f"rows of {names} go from {known.qualified}"):
         raise LedgerError(
@@ -30,7 +29,7 @@ def let_go(ctx: Context, known: Known, decided: Verdict, digest: Mapping[str, An
         )
     through = known.complete_through if isinstance(known, TableRecord) else None
     gone = (replace(each, lsn=lsn) for each in decided.gone)
-    return {**digest, GONE: gone_partitions.with_gone(known.catalog_digest, gone, through)}
+    return replace(accepted, gone=gone_partitions.with_gone(known.accepted, gone, through))
 
 
 def refuse(ctx: Context, known: Known, reason: str, slug: str = "schema-change", *, fetchable: bool = False) -> None:
@@ -45,25 +44,24 @@ def refuse(ctx: Context, known: Known, reason: str, slug: str = "schema-change",
 
 def await_copy(ctx: Context, known: Known, now: SourceTable) -> None:
     """Save what a table is now that has no copy yet: its first copy reads all rows as they are then, whatever the commands did."""
-    take(ctx, known, Verdict(tuple(map(column_plan, now.columns)), now.identity), now.digest())
+    take(ctx, known, Verdict(tuple(map(column_plan, now.columns)), now.identity), Accepted(now.shape))
 
 
-def take(ctx: Context, known: Known, decided: Verdict, digest: Mapping[str, Any]) -> None:
+def take(ctx: Context, known: Known, decided: Verdict, accepted: Accepted) -> None:
     """Save what was added, and what the catalog looks like now, with the partitions whose rows go."""
-    if GONE in known.catalog_digest:
-        digest = {GONE: known.catalog_digest[GONE], **digest}
-    if not decided.changes and digest == known.catalog_digest:
+    accepted = replace(accepted, gone=accepted.gone or known.accepted.gone)
+    if not decided.changes and accepted == known.accepted:
         return
     told = followed_changes(known.oid, decided) if known.state == "ready" else ()
-    _save(ctx, known, _with(known, decided, digest), told)
+    _save(ctx, known, _with(known, decided, accepted), told)
     if isinstance(known, TableRecord):
         for change in decided.changes:
             ctx.progress(f"{known.qualified}: {change.text}")
 
 
-def take_back(ctx: Context, known: Known, digest: Mapping[str, Any]) -> None:
-    """Save a table as it was at the look before, which had to leave it open, with what is sure meanwhile in its digest."""
-    _save(ctx, known, replace(facts_of(known), catalog_digest=dict(digest)))
+def take_back(ctx: Context, known: Known, accepted: Accepted) -> None:
+    """Save a table as it was at the look before, which had to leave it open, with what is sure meanwhile."""
+    _save(ctx, known, replace(known.facts, accepted=accepted))
 
 
 def _save(ctx: Context, known: Known, facts_now: TableFacts, told: Sequence[SchemaChange] = ()) -> None:
@@ -81,15 +79,15 @@ def followed_changes(oid: int, decided: Verdict) -> list[SchemaChange]:
     ]
 
 
-def _with(known: Known, decided: Verdict, digest: Mapping[str, Any]) -> TableFacts:
+def _with(known: Known, decided: Verdict, accepted: Accepted) -> TableFacts:
     return replace(
-        facts_of(known),
+        known.facts,
         columns=decided.columns,  # none where the last one was dropped
         identity=decided.identity or known.identity,
-        catalog_digest=dict(digest),
+        accepted=accepted,
     )
 
 
 def grown(known: TableRecord | RebuildRecord, decided: Verdict, now: SourceTable) -> TableFacts:
     """Return the facts of a table with the columns that were added to it."""
-    return _with(known, decided, now.digest())
+    return _with(known, decided, Accepted(now.shape))

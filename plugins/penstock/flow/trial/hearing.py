@@ -13,8 +13,8 @@ from penstock.flow.schema.rewritten import Rewritten, open_case
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
 from penstock.shapes.column_changes import Following
+from penstock.shapes.relation_columns import column_look
 from penstock.shapes.source_table import SourceTable
-from penstock.shapes.table_facts import column_look
 from penstock.shapes.table_verdict import Verdict
 from penstock.shapes.told_columns import History
 from penstock.shapes.told_files import told_files

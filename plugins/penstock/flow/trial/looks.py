@@ -61,7 +61,7 @@ def blank(place: Connection, before: CatalogSnapshot, after: CatalogSnapshot) ->
         now = after.by_oid.get(table.oid)
         if now is None:
             continue
-        possible = suspects(tuple(map(column_plan, table.columns)), table.digest(), now)
+        possible = suspects(tuple(map(column_plan, table.columns)), table.shape, now)
         new = [*possible.arrived, *((leaf, ()) for leaf in possible.rewritten)]
         if new := [(leaf, since) for leaf, since in new if leaf.oid not in there]:
             with leaf_rows.looking(place, what="trial") as rows:

@@ -23,6 +23,7 @@ from penstock.flow.trial.effects import Outcome, effect, worst
 from penstock.flow.trial.hearing import Heard
 from penstock.ledger.records import Publishing
 from penstock.ledger.table_records import TableRecord
+from penstock.shapes.accepted import Accepted
 from penstock.shapes.column_changes import Rule
 from penstock.shapes.new_files import suspects
 from penstock.shapes.source_table import SourceTable
@@ -165,11 +166,11 @@ class _Case:
     def compared(self, record: TableRecord) -> TableOutcome | None:
         """Return the verdict over a table that is there before and after, or None where nothing of it changed."""
         now = self.looks.after.by_oid.get(record.oid)
-        if now is None or now.digest() == record.catalog_digest:
+        if now is None or Accepted(now.shape) == record.accepted:
             return None
         renamed = list(self._renamed(record, now))
         if renamed:
-            record = replace(record, catalog_digest=with_name(record.catalog_digest, now.schema, now.name))
+            record = replace(record, accepted=with_name(record.accepted, now.schema, now.name))
         decided = self._verdict(record, now, self.looks.blank)
         if decided.reason is not None:
             tables, following = (
@@ -179,7 +180,7 @@ class _Case:
             decided = self.looks.heard.verdict(record, tables, following, decided)
         if decided.reason is not None:
             reason = decided.reason
-            possible = suspects(record.columns, record.catalog_digest, now)
+            possible = suspects(record.columns, record.accepted.shape, now)
             leaves = {
                 leaf.oid for leaf in (*possible.files, *possible.rewritten, *(leaf for leaf, _ in possible.arrived))
             }
@@ -241,7 +242,7 @@ class _Case:
         )
 
     def _verdict(self, record: TableRecord, now: SourceTable, cleared: Iterable[int]) -> Verdict:
-        facts = (record.columns, record.identity, record.catalog_digest)
+        facts = (record.columns, record.identity, record.accepted)
         return verdict(
             *facts, now, cleared, unused=cleared, following=followed_of(self.ctx, record, self.looks.before.sent)
         )
@@ -299,7 +300,7 @@ def _record(ctx: Context, table: SourceTable) -> TableRecord:
         state="ready",
         identity=facts.identity,
         columns=facts.columns,
-        catalog_digest=facts.catalog_digest,
+        accepted=facts.accepted,
         copy_id=None,
         complete_through=None,
         snapshot_id=None,

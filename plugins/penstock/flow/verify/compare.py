@@ -33,7 +33,7 @@ from penstock.config.connections import Connection
 from penstock.errors import LakeError
 from penstock.flow.context import Context, Progress
 from penstock.ledger.table_records import TableRecord
-from penstock.shapes import gone_partitions, partition_bounds
+from penstock.shapes import partition_bounds
 from penstock.shapes.source_table import SourceTable
 from penstock.source import catalog, catalog_snapshot, key_range, session
 from penstock.source.reading import TableError, of_one_table
@@ -122,7 +122,7 @@ def _rewritten(found: TableComparison) -> bool:
 def compared(table: SourceTable, record: TableRecord, sent: Collection[str]) -> ComparedTable:
     """Say how a published table is compared with its target: what the stream carries of it, by the kinds that are `sent`."""
     names = {column.attnum: column.name for column in table.columns}
-    kept = [each.conditions for each in gone_partitions.kept(record.catalog_digest)]
+    kept = [each.bound for each in record.accepted.kept]
     told = [partition_bounds.named(bound, names) for bound in kept if partition_bounds.found_in_lake(bound)]
     where = [f"({each})" for each in (table.where, *map(key_range.outside_bound, told)) if each]
     lacking = unpromised(sent, keyed=bool(table.key))

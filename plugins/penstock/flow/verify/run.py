@@ -30,7 +30,6 @@ from penstock.lake.columns import columns_stamp
 from penstock.ledger.records import CutRecord
 from penstock.ledger.table_records import TableRecord
 from penstock.ledger.verifications import Finding, Mode, Outcome
-from penstock.shapes import gone_partitions
 from penstock.source import catalog, catalog_snapshot
 from penstock.source.reading import TableError, of_one_table
 from penstock.source.slot import Exported
@@ -191,7 +190,7 @@ class _Run:
         now = self._record(before.oid)
         if columns_stamp(now.columns) != columns_stamp(before.columns):
             return "its columns changed while it was verified"  # the source was read under the names of before
-        if any(gone_partitions.open_at(now.catalog_digest, cut.lsn)):
+        if now.accepted.leaving_after(cut.lsn):
             return "the rows of a partition that was dropped are still to go"
         return None
 

@@ -13,7 +13,7 @@ create table penstock.rebuild (
     place text[] not null,
     identity text not null check (identity in ('d', 'i', 'f', 'n')),
     columns jsonb not null,
-    catalog_digest jsonb not null,
+    accepted jsonb not null,
     copy_id text,
     through_lsn pg_lsn,
     goal_lsn pg_lsn,

@@ -1,0 +1,46 @@
+"""A table as the source describes it, and as the ledger knows it, for all who judge by them."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from penstock.ledger.table_records import TableRecord
+from penstock.shapes.accepted import Accepted
+from penstock.shapes.mirror_column import MirrorColumn
+from penstock.shapes.shape import Shape
+from penstock.shapes.source_table import Leaf, SourceColumn, SourceTable
+from penstock.shapes.table_facts import column_plan
+from penstock.values.pgtype import PgType
+
+INT = PgType(23, -1, "pg_catalog", "int4", "b")
+BIGINT = PgType(20, -1, "pg_catalog", "int8", "b")
+TEXT = PgType(25, -1, "pg_catalog", "text", "b")
+ID = SourceColumn("id", 1, INT, not_null=True, key=True, version="700")
+HEAP = Leaf(100, "public", "t", "r", "p", "d", ("id",), 200, 1, 8192, True, True)
+
+
+def source_table(oid: int = 100, name: str = "t", **other: Any) -> SourceTable:
+    """Return a plain table with a key, published by its name; `other` is what matters of it."""
+    plain: dict[str, Any] = {"schema": "public", "kind": "r", "persistence": "p", "identity": "d", "key": ("id",)}
+    plain |= {"columns": (ID,), "hidden": (), "leaves": (HEAP,), "filter_digest": None, "relfilenode": 200}
+    plain |= {"parents": (), "enums": {}, "composites": {}, "membership": (f"table {oid}",)}
+    return SourceTable(oid=oid, name=name, **{**plain, **other})
+
+
+def shape(**other: Any) -> Shape:
+    """Return the shape of such a table."""
+    return source_table(**other).shape
+
+
+def planned(table: SourceTable) -> tuple[MirrorColumn, ...]:
+    """Return the lake's columns of a table that was copied as it is."""
+    return tuple(map(column_plan, table.columns))
+
+
+def table_record(oid: int, name: str, **known: Any) -> TableRecord:
+    """Return the record of a table that is being merged; `known` is what matters of it."""
+    plain: dict[str, Any] = dict.fromkeys(each.name for each in fields(TableRecord))
+    plain |= {"pipeline": "shop", "oid": oid, "schema": "public", "name": name, "target": ("shop", "public", name)}
+    plain |= {"state": "ready", "identity": "d", "columns": (), "accepted": Accepted(shape()), "discard": False}
+    return TableRecord(**{**plain, **known})
