@@ -33,7 +33,6 @@ TERMS_OF_MODULES = {
     "ledger",
     "manifest",
     "merge",
-    "misfits",
     "pipeline",
     "pointers",
     "policy",
