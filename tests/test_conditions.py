@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.conditions import CONDITIONS, DIRECTIVES, PAGED, runbook
+from penstock.conditions import CONDITIONS, DIRECTIVES, PAGED, runbook, runbook_text
 
 ROOT = Path(__file__).parents[1]
 ERRORS = {"ConfigError", "SourceError", "ProtocolError", "LedgerError", "LakeError"}
@@ -44,7 +44,8 @@ def test_a_condition_is_named_in_kebab_case_explained_in_one_sentence_and_met_in
     assert re.fullmatch(r"[a-z]+(-[a-z]+)*", slug)
     assert re.fullmatch(r"[A-Z].+[^.]\.", condition.meaning)
     assert condition.directive or condition.alarm
-    assert (ROOT / runbook(slug)).is_file()
+    assert (ROOT / runbook(slug).partition("#")[0]).is_file()
+    assert runbook_text(ROOT, slug).startswith(f"# {slug}\n\n")
 
 
 def test_no_two_conditions_mean_the_same() -> None:

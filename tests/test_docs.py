@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 from penstock.cli import reference
 from penstock.cli.app import app
-from penstock.conditions import CONDITIONS
+from penstock.conditions import CONDITIONS, WRONG_CALLS, WRONG_CALLS_PAGE, runbook, runbook_text
 from penstock.config.connections import Connection
 from penstock.config.model import Pipeline, load_pipeline
 from penstock.ledger import Ledger
@@ -205,10 +205,9 @@ def test_the_reference_of_commands_is_what_the_command_line_says_of_itself() -> 
 def test_every_runbook_that_repairs_by_a_verb_that_is_dry_says_how_it_is_not(subtests: pytest.Subtests) -> None:
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     dry = [name for name, each in commands.items() if any("--dry-run" in p.opts and p.default for p in each.params)]
-    for page in sorted((DOCS / "runbooks").glob("*.md")):
-        _, _, step = text(page).partition("## What to do")
-        step = step.partition("\n## ")[0]
-        with subtests.test(page.name):
+    for slug in CONDITIONS:
+        step = re.split(r"## What to do|\*\*What to do\*\*", runbook_text(ROOT, slug))[1].partition("\n## ")[0]
+        with subtests.test(slug):
             if re.search(rf"penstock ({'|'.join(dry)}) <pipeline>", step):
                 assert "--no-dry-run" in step
 
@@ -276,11 +275,16 @@ def test_every_pool_is_documented() -> None:
 
 
 def test_every_condition_has_a_runbook_and_every_runbook_a_condition() -> None:
-    assert sorted(path.stem for path in RUNBOOKS.glob("*.md") if path.name != "README.md") == sorted(CONDITIONS)
+    pages = {path.stem for path in RUNBOOKS.glob("*.md")} - {"README", WRONG_CALLS_PAGE}
+
+    assert pages == CONDITIONS.keys() - WRONG_CALLS
+    assert headings(text(RUNBOOKS / f"{WRONG_CALLS_PAGE}.md"), 2) == [
+        slug for slug in CONDITIONS if slug in WRONG_CALLS
+    ]
 
 
 def test_every_runbook_has_the_fixed_headings_with_something_under_each(subtests: pytest.Subtests) -> None:
-    for slug in CONDITIONS:
+    for slug in CONDITIONS.keys() - WRONG_CALLS:
         with subtests.test(slug):
             markdown = text(RUNBOOKS / f"{slug}.md")
 
@@ -290,16 +294,31 @@ def test_every_runbook_has_the_fixed_headings_with_something_under_each(subtests
                 assert len(section.split()) >= 2
 
 
+def test_every_wrong_call_is_explained_says_how_to_confirm_it_and_what_to_do(subtests: pytest.Subtests) -> None:
+    for slug in WRONG_CALLS:
+        with subtests.test(slug):
+            parts = re.split(r"^(# .+|\*\*.+\*\*)$", runbook_text(ROOT, slug), flags=re.MULTILINE)
+
+            assert parts[1::2] == [f"# {slug}", "**Confirm**", "**What to do**"]
+            assert all(len(part.split()) >= 2 for part in parts[2::2])
+
+
 def index_row(slug: str) -> str:
     """Return the line of the index for one condition."""
     each, alarm = CONDITIONS[slug], CONDITIONS[slug].alarm
     effect = each.directive.value if each.directive else ""
-    cells = [f"[{slug}]({slug}.md)", each.meaning, effect, alarm.level if alarm else "", alarm.worsens if alarm else ""]
+    cells = [
+        f"[{slug}]({runbook(slug).removeprefix('docs/runbooks/')})",
+        each.meaning,
+        effect,
+        alarm.level if alarm else "",
+        alarm.worsens if alarm else "",
+    ]
     return f"| {' | '.join(cells)} |"
 
 
 def test_the_index_of_runbooks_repeats_the_catalogue_of_conditions_row_by_row() -> None:
-    found = re.findall(r"^\| \[.+\]\(.+\.md\) \|.+$", text(RUNBOOKS / "README.md"), re.MULTILINE)
+    found = re.findall(r"^\| \[.+\]\(.+\.md(?:#.+)?\) \|.+$", text(RUNBOOKS / "README.md"), re.MULTILINE)
 
     assert found == [index_row(slug) for slug in CONDITIONS]
 

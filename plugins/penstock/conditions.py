@@ -1,13 +1,15 @@
 """The catalogue of conditions: whatever Penstock stops for, notes, or alerts about, by name.
 
 A condition may be met as an error, with what follows from it (`Directive`), be watched as an alarm, or both.
-`docs/runbooks/<slug>.md` says what the person on call should do, and the index there repeats this table.
+`docs/runbooks/<slug>.md` says what the person on call should do, and the index there repeats this table. Of a wrong call, which
+calls nobody, a section of one page says it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from pathlib import Path
 from typing import Literal
 
 Level = Literal["warn", "critical"]
@@ -43,12 +45,14 @@ class Condition:
     """Describe one condition by one sentence for the operator, and say how it is met: as an error, an alarm, or both.
 
     `needs_copy` marks a pause that a new copy ends: something happened that the stream, or the first copy, does not carry.
+    `is_wrong_call` marks an error that is over with the call that met it.
     """
 
     meaning: str
     directive: Directive | None = None
     alarm: Alarm | None = None
     needs_copy: bool = False
+    is_wrong_call: bool = False
 
 
 def _warn(worsens: str, dag: str | None = None) -> Alarm:
@@ -59,13 +63,17 @@ def _critical(worsens: str = "as fast as the source writes", dag: str | None = N
     return Alarm("critical", worsens, dag)
 
 
+def _wrong_call(meaning: str) -> Condition:
+    return Condition(meaning, Directive.FAIL, is_wrong_call=True)
+
+
 def _conditions() -> dict[str, Condition]:
     retry, halt, pause = Directive.RETRY, Directive.HALT, Directive.PAUSE
     page, fail, note = Directive.PAGE, Directive.FAIL, Directive.NOTE
     return {
         # the operator's input
         "config-invalid": Condition("The pipeline file does not say what Penstock expects.", fail),
-        "connection-missing": Condition("A connection that the pipeline names is not defined.", fail),
+        "connection-missing": _wrong_call("A connection that the pipeline names is not defined."),
         "airflow-unreachable": Condition("Airflow's own command line did not answer.", fail),
         "alert-undelivered": Condition("An alert could not be delivered on one of its channels.", retry),
         "preflight-failed": Condition(
@@ -77,15 +85,13 @@ def _conditions() -> dict[str, Condition]:
             fail,
             _critical("with every update that the application cannot make"),
         ),
-        "table-unknown": Condition("The pipeline has no table of this name.", fail),
-        "range-invalid": Condition(
-            "The positions given are not a range: the wrong way round, or not landed yet.", fail
-        ),
-        "range-unavailable": Condition("The landing zone no longer holds, or never held, what this range needs.", fail),
-        "shadow-exists": Condition("The lake has a table under the name that the shadow would get.", fail),
-        "table-not-ready": Condition("The table's state does not allow this yet.", fail),
+        "table-unknown": _wrong_call("The pipeline has no table of this name."),
+        "range-invalid": _wrong_call("The positions given are not a range: the wrong way round, or not landed yet."),
+        "range-unavailable": _wrong_call("The landing zone no longer holds, or never held, what this range needs."),
+        "shadow-exists": _wrong_call("The lake has a table under the name that the shadow would get."),
+        "table-not-ready": _wrong_call("The table's state does not allow this yet."),
         "scratch-unavailable": Condition("The scratch database of a migration's trial could not be made.", fail),
-        "migration-failed": Condition("A migration did not run to its end on the scratch database.", fail),
+        "migration-failed": _wrong_call("A migration did not run to its end on the scratch database."),
         # the source
         "source-unreachable": Condition(
             "The source could not be asked: it did not accept the connection, or closed it.",
@@ -114,7 +120,7 @@ def _conditions() -> dict[str, Condition]:
         "publication-missing": Condition(
             "The publication is gone, was created again, or was created after the slot.", halt
         ),
-        "table-unpublished": Condition("The table is not in the publication any more.", fail),
+        "table-unpublished": _wrong_call("The table is not in the publication any more."),
         "slot-missing": Condition("The replication slot does not exist.", halt, _critical("it is final", "recover")),
         "slot-exists": Condition("A slot of this name exists and is not known to belong to the pipeline.", fail),
         "slot-dropped": Condition("Slot health has dropped the pipeline's slot, as its policy says.", halt),
@@ -123,9 +129,7 @@ def _conditions() -> dict[str, Condition]:
         ),
         "wal-unreadable": Condition("The server cannot read its own WAL where the slot stands.", halt),
         "slot-ahead": Condition("The slot is ahead of the ledger: another session consumed changes.", halt),
-        "nothing-to-recover": Condition(
-            "The slot can still be read: a recovery would copy everything for nothing.", fail
-        ),
+        "nothing-to-recover": _wrong_call("The slot can still be read: a recovery would copy everything for nothing."),
         "slot-in-use": Condition("Another session holds the slot.", retry),
         "slot-unusable": Condition("The slot was made with options that a batch reader cannot use.", halt),
         "no-free-slot": Condition("The server has no free replication slot.", fail),
@@ -154,16 +158,16 @@ def _conditions() -> dict[str, Condition]:
         "protocol-sequence": Condition("A message came at a place where the protocol does not allow it.", halt),
         # the ledger
         "ledger-unreachable": Condition("The control database did not accept the connection or closed it.", retry),
-        "ledger-not-migrated": Condition("The ledger's schema is not at the version this code needs.", fail),
+        "ledger-not-migrated": _wrong_call("The ledger's schema is not at the version this code needs."),
         "ledger-conflict": Condition("Another run holds a newer attempt; this one may change nothing.", retry),
         "work-under-way": Condition(
             "Another process does work on this pipeline that must not run twice at once.", retry
         ),
-        "rebuild-open": Condition("The table is being rebuilt already, in another way.", fail),
+        "rebuild-open": _wrong_call("The table is being rebuilt already, in another way."),
         "archive-kept": Condition("A copy would lose rows that only the lake has: their partitions are gone.", fail),
         "rebuild-given-up": Condition("A table could not be rebuilt; the one that readers see is as it was.", fail),
         "pipeline-halted": Condition("The pipeline is halted; its reason says why.", halt, _critical(dag="resume")),
-        "not-bootstrapped": Condition("The pipeline has no slot yet: run bootstrap first.", fail),
+        "not-bootstrapped": _wrong_call("The pipeline has no slot yet: run bootstrap first."),
         # the lake
         "landing-unreachable": Condition("The landing zone did not answer.", retry),
         "landing-unwritable": Condition("The landing zone could not be written.", retry),
@@ -174,9 +178,9 @@ def _conditions() -> dict[str, Condition]:
         ),
         "landing-file-missing": Condition("A landing file that a manifest lists is not there or is damaged.", halt),
         "landing-version": Condition("A landing file has a contract version this code does not read.", halt),
-        "interval-invalid": Condition("An interval to fill ends before it begins, or is not over yet.", fail),
+        "interval-invalid": _wrong_call("An interval to fill ends before it begins, or is not over yet."),
         "interval-gone": Condition("The landing zone does not, or no longer, hold all changes of an interval.", fail),
-        "interval-not-captured": Condition("The changes of an interval are not captured yet.", fail),
+        "interval-not-captured": _wrong_call("The changes of an interval are not captured yet."),
         "target-clash": Condition("Two source tables would share one target table.", page, _critical(dag="resume")),
         "spark-failed": Condition("The Spark application ended without a result.", retry),
         "catalog-unreachable": Condition(
@@ -355,11 +359,24 @@ ALARMS = {slug: each.alarm for slug, each in CONDITIONS.items() if each.alarm is
 PAGED = frozenset(slug for slug, directive in DIRECTIVES.items() if directive is Directive.PAGE)
 """The errors that open an alarm of their own name on the task that met them."""
 NEEDS_COPY = frozenset(slug for slug, each in CONDITIONS.items() if each.needs_copy)
+WRONG_CALLS = frozenset(slug for slug, each in CONDITIONS.items() if each.is_wrong_call)
+WRONG_CALLS_PAGE = "wrong-calls"
 
 
 def runbook(slug: str) -> str:
-    """Name the page for the person on call, relative to the project."""
-    return f"docs/runbooks/{slug}.md"
+    """Name the page for the person on call, relative to the project, with the section on a page of several."""
+    page = f"{WRONG_CALLS_PAGE}.md#{slug}" if slug in WRONG_CALLS else f"{slug}.md"
+    return f"docs/runbooks/{page}"
+
+
+def runbook_text(home: Path, slug: str) -> str:
+    """Return what a condition's runbook says, as a page; `home` is the project folder."""
+    path, _, section = runbook(slug).partition("#")
+    text = (home / path).read_text(encoding="utf-8")
+    if not section:
+        return text
+    _, _, after = text.partition(f"\n## {section}\n")
+    return f"# {section}\n" + after.partition("\n## ")[0]
 
 
 def with_runbook(message: str, slug: str) -> str:

@@ -196,6 +196,15 @@ def test_a_runbook_is_printed_with_the_pipelines_name_and_found_by_what_an_error
     assert all(slug in penstock("runbook").stdout for slug in ("slot-lost", "verify-differs"))
 
 
+def test_the_runbook_of_a_wrong_call_is_its_section_found_by_the_place_that_the_error_prints(penstock: Type) -> None:
+    page = ROOT / "docs" / "runbooks" / "wrong-calls.md"
+    section = page.read_text().partition("\n## table-unknown\n")[2].partition("\n## ")[0]
+
+    for named in ("table-unknown", "[table-unknown]", "docs/runbooks/wrong-calls.md#table-unknown"):
+        assert penstock("runbook", named).stdout == f"# table-unknown\n{section}\n"
+    assert penstock("runbook", "table-unknown", "--path").stdout.strip() == str(page)
+
+
 def test_a_runbook_that_does_not_exist_is_refused_with_the_nearest(penstock: Type) -> None:
     done = penstock("runbook", "slot-lots")
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from penstock.cli.options import Status
+from penstock.conditions import runbook
 from penstock.flow.load import bootstrap
 from tests.env_fixtures import Command
 from tests.faults.killed import copy_without_spark
@@ -90,7 +91,7 @@ def test_an_interval_that_cannot_be_filled_is_refused_with_what_came_and_its_pag
     for why, (start, end), slug, words in REFUSED:
         refused = captured("changelog", "--from", start, "--to", end)
         assert refused.exit_code == Status.REFUSED, why
-        for part in (f"[{slug}]", words, f"See docs/runbooks/{slug}.md."):
+        for part in (f"[{slug}]", words, f"See {runbook(slug)}."):
             assert part in refused.output, f"{why}: {refused.output}"
     assert traces(env16) == before
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -80,9 +79,8 @@ def show_findings(title: str, findings: Iterable[Finding]) -> None:
             show(f"{'next':>5}  {each.next_step}")
 
 
-def show_document(path: Path, replaced: Mapping[str, str]) -> None:
+def show_document(text: str, replaced: Mapping[str, str]) -> None:
     """Print a Markdown document, laid out on a terminal and as it is elsewhere."""
-    text = path.read_text(encoding="utf-8")
     for placeholder, value in replaced.items():
         text = text.replace(placeholder, value)
     console = Console()

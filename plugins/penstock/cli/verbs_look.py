@@ -129,28 +129,39 @@ def runbook(
 ) -> None:
     """Print the runbook of a condition, or, without one, every condition in one line."""
     from penstock.cli import printing
-    from penstock.conditions import CONDITIONS
+    from penstock.conditions import CONDITIONS, runbook_text
+    from penstock.config.paths import home
 
     if slug is None:
         printing.show_table(("runbook", "meaning"), ((each, known.meaning) for each, known in CONDITIONS.items()))
-    elif path:
-        typer.echo(_runbook(slug))
+        return
+    known = _condition(slug)
+    page = _page(known)
+    if path:
+        typer.echo(page)
     else:
-        printing.show_document(_runbook(slug), {} if name is None else {"<pipeline>": name})
+        printing.show_document(runbook_text(home(), known), {} if name is None else {"<pipeline>": name})
 
 
-def _runbook(slug: str) -> Path:
-    """Return where the page of a condition lies; raises BadParameter."""
-    from penstock.conditions import CONDITIONS, runbook
-    from penstock.config.paths import home
+def _condition(named: str) -> str:
+    """Return the condition that a word, a slug in brackets or the place of a runbook names; raises BadParameter."""
+    from penstock.conditions import CONDITIONS
     from penstock.config.store_options import nearest
 
-    wanted = slug.strip("[]").removesuffix(".md").rpartition("/")[2]
-    if wanted not in CONDITIONS:
-        said = nearest(wanted, CONDITIONS)
+    slug = named.strip("[]").rpartition("/")[2].rpartition("#")[2].removesuffix(".md")
+    if slug not in CONDITIONS:
+        said = nearest(slug, CONDITIONS)
         hint = said if said.startswith("did") else "penstock runbook lists all"
-        raise typer.BadParameter(f"expected the name of a condition, got {slug!r}; {hint}")
-    page = home() / runbook(wanted)
+        raise typer.BadParameter(f"expected the name of a condition, got {named!r}; {hint}")
+    return slug
+
+
+def _page(slug: str) -> Path:
+    """Return where the page of a condition lies; raises BadParameter."""
+    from penstock.conditions import runbook
+    from penstock.config.paths import home
+
+    page = home() / runbook(slug).partition("#")[0]
     if not page.is_file():
         raise typer.BadParameter(f"expected the runbook at {page}, found none; set PENSTOCK_HOME to the project folder")
     return page

@@ -80,7 +80,7 @@ def _places(ctx: Context) -> Iterator[Finding]:
         if error.slug not in _UNKNOWN:
             raise
     except LakeError as error:
-        yield Finding("error", error.slug, "landing.uri", error.message, f"docs/runbooks/{error.slug}.md")
+        yield Finding("error", error.slug, "landing.uri", error.message, error.runbook)
 
 
 def _types(ctx: Context) -> Iterator[Finding]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from penstock.conditions import runbook
 from penstock.config.model import Pipeline
 from penstock.errors import SourceError
 from penstock.flow.context import Context
@@ -151,7 +152,7 @@ def lines(found: Status) -> list[tuple[str, str]]:
 
 
 def _alarm_line(alarm: AlarmRecord) -> str:
-    return f"{alarm.subject}: {sentence(alarm.message)} Open since {alarm.opened_at:%F %T} UTC (docs/runbooks/{alarm.slug}.md)."
+    return f"{alarm.subject}: {sentence(alarm.message)} Open since {alarm.opened_at:%F %T} UTC ({runbook(alarm.slug)})."
 
 
 def _freshness_line(found: Status) -> str:
@@ -253,7 +254,7 @@ def _maintained(run: MaintenanceRecord | None) -> str:
     if run is None:
         return "never"
     if run.error is not None:
-        return f"begun at {run.started_at:%F %T} UTC and ended by [{run.error}] (docs/runbooks/{run.error}.md)"
+        return f"begun at {run.started_at:%F %T} UTC and ended by [{run.error}] ({runbook(run.error)})"
     if run.report is None or run.ended_at is None:
         return f"begun at {run.started_at:%F %T} UTC, without an end: it is at work, or was killed"
     tables = [table for table in run.report["lake"]["tables"] if table["before"] and table["after"]]

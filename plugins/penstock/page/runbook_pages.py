@@ -10,7 +10,7 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from penstock.conditions import CONDITIONS
+from penstock.conditions import CONDITIONS, WRONG_CALLS, WRONG_CALLS_PAGE, runbook_text
 
 RUNBOOKS = "runbooks"
 DOCS = "docs"
@@ -34,37 +34,31 @@ class Documents:
     home: Path
 
     def names(self, kind: str) -> frozenset[str]:
-        """Name every document of a kind, `RUNBOOKS` or `DOCS`."""
-        return frozenset(path.stem for path in self._folder(kind).glob("*.md"))
+        """Name every document of a kind, `RUNBOOKS` or `DOCS`; a section of the page of wrong calls is a runbook, too."""
+        names = frozenset(path.stem for path in self._folder(kind).glob("*.md"))
+        return names | WRONG_CALLS if kind == RUNBOOKS and WRONG_CALLS_PAGE in names else names
 
     def html(self, kind: str, name: str) -> str | None:
         """Return a document as HTML; None when there is none of this name."""
         if name not in self.names(kind):
             return None
         path = self._folder(kind) / f"{name}.md"
-        return _rendered(path, path.stat().st_mtime_ns)
+        is_condition = kind == RUNBOOKS and name in CONDITIONS
+        return _rendered(path, runbook_text(self.home, name) if is_condition else path.read_text(encoding="utf-8"))
 
     def runbooks(self) -> list[Runbook]:
-        """Return every runbook, by name; the index is none."""
-        folder = self._folder(RUNBOOKS)
-        paths = sorted(path for path in folder.glob("*.md") if path.stem != INDEX)
-        return [_read(path, path.stat().st_mtime_ns) for path in paths]
+        """Return the runbook of every condition, by name."""
+        slugs = sorted(self.names(RUNBOOKS) & CONDITIONS.keys())
+        return [Runbook(slug, CONDITIONS[slug].meaning, runbook_text(self.home, slug)) for slug in slugs]
 
     def _folder(self, kind: str) -> Path:
         return self.home / "docs" / RUNBOOKS if kind == RUNBOOKS else self.home / "docs"
 
 
-@lru_cache(maxsize=512)
-def _read(path: Path, _changed: int) -> Runbook:
-    text = path.read_text(encoding="utf-8")
-    known = CONDITIONS.get(path.stem)
-    return Runbook(path.stem, known.meaning if known else "", text)
-
-
 @lru_cache(maxsize=256)
-def _rendered(path: Path, _changed: int) -> str:
+def _rendered(path: Path, text: str) -> str:
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
-    tokens = markdown.parse(path.read_text(encoding="utf-8"))
+    tokens = markdown.parse(text)
     for place, token in enumerate(tokens):
         if token.type == "heading_open":
             token.attrs["id"] = _anchor(tokens[place + 1].content)

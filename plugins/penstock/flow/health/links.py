@@ -26,7 +26,7 @@ class Links:
     def runbook(self, slug: str) -> str:
         """Return where a runbook is to be read."""
         if self.published:
-            return f"{self.published.rstrip('/')}/{slug}.md"
+            return f"{self.published.rstrip('/')}/{runbook(slug).rpartition('/')[2]}"
         return f"{self._base}/cdc/runbooks/{slug}" if self.base else runbook(slug)
 
     def dag(self, dag_id: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.compare.lake_reader import lake_reader, sql_catalog
+from penstock.conditions import runbook
 from penstock.contract.manifest import FileEntry
 from penstock.errors import ConfigError, LakeError
 from penstock.flow.capture import run as capture
@@ -67,7 +68,7 @@ def resume_table(ctx: Context, table: str) -> None:
         raise LakeError(
             slug,
             f"expected the cause for which {table} was paused to be gone, but {reason}; "
-            f"follow docs/runbooks/{slug}.md, then resume it",
+            f"follow {runbook(slug)}, then resume it",
         )
     ctx.ledger.tables.resume(ctx.name, record.oid)
     ctx.progress(f"resumed {table}, paused by {record.paused_slug}")
