@@ -12,7 +12,6 @@ LIBRARY = ROOT / "plugins" / "penstock"
 
 # Tables of the ledger whose name is not the word: those named otherwise in docs, and those that need no entry of their own.
 TABLES_NAMED_OTHERWISE = {
-    "kept_spark": "kept application",
     "mark": "barrier",
     "old_table": "replaced table",
     "skipped": "skipped transaction",

@@ -105,6 +105,18 @@ def test_a_table_that_is_copied_again_by_itself_waits_for_no_person(running: Pip
     assert status.status(running.ctx).waits_for_a_person
 
 
+def test_the_application_that_a_merge_from_a_shell_keeps_is_said_and_is_no_work_with_a_known_end(
+    running: PipelineEnv,
+) -> None:
+    running.ctx.ledger.work.keep_spark(running.name, until=datetime(2026, 11, 23, 8, 5, tzinfo=UTC), cuts=3)
+    lines = dict(status.lines(status.status(running.ctx)))
+    assert lines["spark"] == "application is kept until 08:05 UTC, 3 cuts so far"
+    assert "under way" not in lines
+
+    running.ledger.execute("update penstock.work set seen_at = seen_at - interval '2 minutes'")
+    assert "spark" not in dict(status.lines(status.status(running.ctx))), "it was killed"
+
+
 def test_the_first_bootstrap_shows_its_phase_rows_and_time_left(landing_env16: PipelineEnv, typed: Any) -> None:
     env = landing_env16
     env.sql("create table item (id int primary key); create table other (id int primary key)")

@@ -28,7 +28,6 @@ def test_every_table_of_the_ledger_is_made_in_its_own_schema(control: Database) 
         "cut",
         "event",
         "gap",
-        "kept_spark",
         "key_share",
         "lake_sample",
         "maintenance",

@@ -1,5 +1,6 @@
 """How far a task is, is noted while it works, and forgotten when it is done."""
 
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -62,3 +63,15 @@ def test_a_ledger_that_does_not_answer_stops_no_work(connection: Connection, nam
     notes = notes_of(replace(connection, host="127.0.0.255"), name, TASK)
 
     assert notes("copying", 1, 4) is None
+
+
+def test_a_kept_spark_application_is_noted_once_whoever_keeps_it_and_forgotten(ledger: Ledger, name: str) -> None:
+    until = datetime(2026, 11, 23, 8, 5, tzinfo=UTC)
+
+    ledger.work.keep_spark(name, until=until, cuts=1)
+    ledger.work.keep_spark(name, until=until + timedelta(minutes=5), cuts=2)
+    (noted,) = ledger.work.under_way(name)
+    ledger.work.forget_spark(name)
+
+    assert (noted.until, noted.done, noted.share, noted.fresh) == (until + timedelta(minutes=5), 2, None, True)
+    assert ledger.work.under_way(name) == []

@@ -127,13 +127,13 @@ def test_a_cut_shows_its_age_and_the_longest_way_of_a_change(viewer: TestClient,
 
 def test_the_page_says_until_when_a_merge_keeps_its_application(viewer: TestClient, scene: Scene) -> None:
     scenes.healthy(scene)
-    scene.ledger.lingering.keep(scene.name, until=datetime(2026, 11, 23, 8, 5, tzinfo=UTC), cuts=3)
+    scene.ledger.work.keep_spark(scene.name, until=datetime(2026, 11, 23, 8, 5, tzinfo=UTC), cuts=3)
     place = f"/cdc/pipelines/{scene.name}"
 
     assert "Spark application is kept until 08:05 UTC, 3 cuts so far" in text(viewer.get(place).text)
-    scene.run("update penstock.kept_spark set seen_at = seen_at - interval '2 minutes' where pipeline = %(name)s")
+    scene.run("update penstock.work set seen_at = seen_at - interval '2 minutes' where pipeline = %(name)s")
     assert "Spark application is kept" not in text(viewer.get(place).text), "its task was killed"
-    scene.ledger.lingering.forget(scene.name)
+    scene.ledger.work.forget_spark(scene.name)
     assert "Spark application is kept" not in text(viewer.get(place).text)
 
 

@@ -15,7 +15,7 @@ from penstock.flow.load import waiting
 from penstock.ledger.health import AlarmRecord
 from penstock.ledger.maintenance import MaintenanceRecord
 from penstock.ledger.page_queries import PipelinePanel
-from penstock.ledger.records import GapRecord, KeptSparkRecord, PipelineRecord
+from penstock.ledger.records import GapRecord, PipelineRecord
 from penstock.ledger.status_record import StatusRecord
 from penstock.ledger.table_records import RebuildRecord, TableRecord
 from penstock.ledger.verifications import VerifiedTable
@@ -53,6 +53,7 @@ class Status:
     freshness: Freshness = Freshness(None)
     alarms: Sequence[AlarmRecord] = ()
     work: Sequence[WorkNote] = ()
+    kept_spark: WorkNote | None = None
     maintenance: MaintenanceRecord | None = None
     answered: frozenset[str] = frozenset()
     """The reasons of a pause that the pipeline answers with a copy by itself."""
@@ -79,11 +80,13 @@ def status(ctx: Context) -> Status:
         known = ledger.events.status(name)
         with ledger.page.panels() as panel:
             (lake,) = panel.pipelines(name)
+        fresh = [note for note in ledger.work.under_way(name) if note.fresh]
         found = Status(
             known,
             ledger.verifications.tables(name),
             alarms=[alarm for alarm in ledger.health.alarms(name) if alarm.closed_at is None],
-            work=[note for note in ledger.work.under_way(name) if note.fresh],
+            work=[note for note in fresh if note.until is None],
+            kept_spark=next((note for note in fresh if note.until is not None), None),
             maintenance=next(iter(ledger.maintenance.all(name)), None),
             answered=waiting.answered(ctx),
         )
@@ -142,7 +145,7 @@ def lines(found: Status) -> list[tuple[str, str]]:
         ("tables", _counts(known.tables)),
         *((f"{each.kind} {each.qualified}", _rebuild_line(each)) for each in known.rebuilds),
         ("last cut", f"{known.last_cut.lsn} at {known.last_cut.published_at:%F %T} UTC" if known.last_cut else "none"),
-        *kept_lines(known.kept_spark),
+        *kept_lines(found.kept_spark),
         ("maintained", _maintained(found.maintenance)),
         *verified_lines(found.verified),
         *conflict_lines(found.verified),
@@ -189,10 +192,10 @@ def work_line(note: WorkNote) -> str:
     return f"{note.what}: {', '.join(part for part in parts if part)} ({note.dag}, task {note.task})"
 
 
-def kept_lines(kept: KeptSparkRecord | None) -> Iterator[tuple[str, str]]:
+def kept_lines(kept: WorkNote | None) -> Iterator[tuple[str, str]]:
     """Say until when a merge keeps its Spark application, where one does."""
     if kept is not None:
-        yield "spark", f"application is kept until {kept.until:%H:%M} UTC, {several(kept.cuts, 'cut')} so far"
+        yield "spark", f"application is kept until {kept.until:%H:%M} UTC, {several(kept.done, 'cut')} so far"
 
 
 def verified_lines(tables: Sequence[VerifiedTable]) -> Iterator[tuple[str, str]]:

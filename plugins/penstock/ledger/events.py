@@ -9,7 +9,7 @@ from psycopg.types.json import Jsonb
 
 from penstock.ledger.pipelines import find, gaps
 from penstock.ledger.rebuilds import OPEN
-from penstock.ledger.records import CutRecord, EventRecord, KeptSparkRecord, Level, UntoldRecord, WindowRecord
+from penstock.ledger.records import CutRecord, EventRecord, Level, UntoldRecord, WindowRecord
 from penstock.ledger.session import Part
 from penstock.ledger.status_record import StatusRecord
 from penstock.ledger.table_records import RebuildRecord
@@ -96,5 +96,4 @@ class Events(Part):
                 gaps=tuple(gaps(transaction, name)),
                 events=tuple(transaction.records(EventRecord, "events/events", name=name, limit=_RECENT)),
                 rebuilds=tuple(transaction.records(RebuildRecord, "rebuilds/rebuilds", name=name, states=list(OPEN))),
-                kept_spark=next(iter(transaction.records(KeptSparkRecord, "lingering/kept", name=name)), None),
             )

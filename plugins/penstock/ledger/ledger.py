@@ -14,7 +14,6 @@ from penstock.ledger.changelogs import Changelogs
 from penstock.ledger.events import Events
 from penstock.ledger.fetches import Fetches
 from penstock.ledger.health import SlotHealth
-from penstock.ledger.lingering import Lingering
 from penstock.ledger.maintenance import Maintenance
 from penstock.ledger.membership import Membership
 from penstock.ledger.merges import Merges
@@ -47,7 +46,6 @@ class Ledger(Sessions):
         self.skips = Skips(self)
         self.membership = Membership(self)
         self.merges = Merges(self)
-        self.lingering = Lingering(self)
         self.barriers = Barriers(self)
         self.rebuilds = Rebuilds(self)
         self.fetches = Fetches(self)

@@ -242,11 +242,3 @@ class UntoldRecord(Row):
     table_name: str
     message: str
     details: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class KeptSparkRecord(Row):
-    """Hold until when a merge keeps its Spark application if nothing is landed, and how many cuts it has made."""
-
-    until: datetime
-    cuts: int

@@ -8,7 +8,6 @@ from penstock.ledger.records import (
     CutRecord,
     EventRecord,
     GapRecord,
-    KeptSparkRecord,
     PipelineRecord,
     WindowRecord,
 )
@@ -32,4 +31,3 @@ class StatusRecord:
     gaps: tuple[GapRecord, ...]
     events: tuple[EventRecord, ...]
     rebuilds: tuple[RebuildRecord, ...] = ()
-    kept_spark: KeptSparkRecord | None = None

@@ -1,4 +1,7 @@
-"""How far the tasks of a pipeline are in works with a known end, for whoever looks at them; nothing depends on it."""
+"""How far the tasks of a pipeline are in works with a known end, and until when a merge keeps its Spark application.
+
+It is for whoever looks at the pipeline; nothing depends on it.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,16 @@ from penstock.ledger.session import Part
 
 _LEAST_SECONDS = 5.0
 """A rate of less time than this says nothing."""
+_SPARK, _KEPT = {"dag": "", "run_id": "", "task": "merge"}, "Spark application"
+"""One for each pipeline, whether a task of Airflow keeps it or a shell."""
 
 
 @dataclass(frozen=True)
 class WorkNote(Row):
     """Hold how far a task is: `done` of `total` parts, and `rows` where they are counted; `first_*` is what was done when it began.
 
-    Who cannot ask Airflow whether the task runs goes by `fresh`: a task at work notes it every other second.
+    Who cannot ask Airflow whether the task runs goes by `fresh`: a task at work notes it every other second. `until` is that of a
+    kept Spark application, of which `done` are its cuts.
     """
 
     dag: str
@@ -32,6 +38,7 @@ class WorkNote(Row):
     started_at: datetime
     seen_at: datetime
     fresh: bool
+    until: datetime | None
 
     @property
     def share(self) -> float | None:
@@ -64,7 +71,16 @@ class Work(Part):
     def note(self, name: str, task: Mapping[str, str], *, what: str, done: int, total: int, rows: int | None) -> None:
         """Note how far a task is in one of its works."""
         with self.transaction() as transaction:
-            transaction.change("work/note", name=name, what=what, done=done, total=total, rows=rows, **task)
+            transaction.change("work/note", name=name, what=what, done=done, total=total, rows=rows, until=None, **task)
+
+    def keep_spark(self, name: str, *, until: datetime, cuts: int) -> None:
+        """Note that a merge keeps its Spark application, and how many cuts it has made; note it time and again."""
+        with self.transaction() as transaction:
+            transaction.change("work/note", name=name, what=_KEPT, done=cuts, total=0, rows=None, until=until, **_SPARK)
+
+    def forget_spark(self, name: str) -> None:
+        """Forget the Spark application that is not kept any more."""
+        self.forget(name, _SPARK, what=_KEPT)
 
     def forget(self, name: str, task: Mapping[str, str], *, what: str | None = None) -> None:
         """Forget a work that is done; without one, all that other runs of this task have left."""

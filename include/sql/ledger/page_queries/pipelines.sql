@@ -9,7 +9,7 @@ select
     newest.planned_at as captured_at, complete.looked_at as as_of,
     due.windows as unmerged_windows, due.changes as unmerged_changes, due.bytes as unmerged_bytes, due.since as unmerged_since,
     of.tables, of.ready, of.paused,
-    kept.until as spark_until, kept.cuts as spark_cuts, p.halted_by
+    kept.until as spark_until, kept.done as spark_cuts, p.halted_by
 from penstock.pipeline as p
 left join lateral (
     select c.lsn, c.published_at, c.era = p.era as comparable
@@ -49,6 +49,7 @@ cross join lateral (
     from penstock.table as t
     where t.pipeline = p.name and t.state <> 'dropped'
 ) as of
-left join penstock.kept_spark as kept on kept.pipeline = p.name and kept.seen_at > clock_timestamp() - interval '1 minute'
+left join penstock.work as kept
+    on kept.pipeline = p.name and kept.until is not null and kept.seen_at > clock_timestamp() - interval '1 minute'
 where %(name)s::text is null or p.name = %(name)s
 order by p.name

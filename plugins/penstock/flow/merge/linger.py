@@ -65,7 +65,7 @@ class Lingering:
                     cut = self._next(spark, cut)
             finally:
                 with suppress(LedgerError):
-                    self.ctx.ledger.lingering.forget(self.ctx.name)
+                    self.ctx.ledger.work.forget_spark(self.ctx.name)
         return self.cuts
 
     def _round(self, spark: KeptSpark, *, wait: float, force: bool = False) -> CutRecord | None:
@@ -126,7 +126,7 @@ class Lingering:
         """Tell whoever looks at the pipeline that an application is kept; what keeps it from being told ends nothing."""
         if self.cuts:
             with suppress(LedgerError):
-                self.ctx.ledger.lingering.keep(self.ctx.name, until=self._until, cuts=self.cuts)
+                self.ctx.ledger.work.keep_spark(self.ctx.name, until=self._until, cuts=self.cuts)
 
 
 def lingers(ctx: Context) -> bool:

@@ -1,4 +1,5 @@
--- How far a task of Airflow is in a work with a known end, in parts of it, and in rows where these are counted. It refers to no
+-- How far a task of Airflow is in a work with a known end, in parts of it, and in rows where these are counted; and the Spark
+-- application that a merge keeps for what is landed next, `until` when if nothing is, with its cuts as `done`. It refers to no
 -- pipeline, so that noting it waits for no transaction of one. A task that was killed leaves its row: whoever reads it asks Airflow
 -- whether the task runs.
 create table penstock.work (
@@ -14,5 +15,6 @@ create table penstock.work (
     first_rows bigint,
     started_at timestamptz not null default clock_timestamp(),
     seen_at timestamptz not null default clock_timestamp(),
+    until timestamptz,
     primary key (pipeline, dag, task, what)
 )

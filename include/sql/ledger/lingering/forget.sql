@@ -1,2 +1,0 @@
-delete from penstock.kept_spark
-where pipeline = %(name)s
