@@ -143,7 +143,7 @@ def forged(env: PipelineEnv, name: str) -> str:
     """Return what a user sends who would have the new column be taken for the old one."""
     ((oid,),) = env.sql(f"select '{name}'::regclass::oid::bigint")
     with session.connect(env.ctx.source, what="test") as conn:
-        trigger = ddl_trigger.read(conn).token
+        trigger = ddl_trigger.read_trigger(conn).token
     state = (
         f'{{"version": {VERSION}, "oid": {oid}, "trigger": "{trigger}", "xid": "3", "count": 3, '
         '"columns": [[1, "id", 23, -1, 3], [3, "a", 25, -1, 3]], "dropped": [[2, 3]], "file": 3, "plain": true, "unlogged": false}'

@@ -189,7 +189,7 @@ def test_a_large_message_is_not_asked_for_before_the_slot_stands_where_the_windo
 
     def noted(*asked: Any) -> Iterator[pa.BinaryArray]:
         with session.connect(env.ctx.source, what="test") as conn:
-            stood.append(slot.read(conn, name).confirmed)
+            stood.append(slot.read_slot(conn, name).confirmed)
         yield from large(*asked)
 
     monkeypatch.setattr(peek, "large", noted)

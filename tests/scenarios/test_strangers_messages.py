@@ -94,7 +94,7 @@ def known_to_all(env: PipelineEnv, table: str) -> dict[str, Any]:
         f"where attrelid = '{table}'::regclass and attnum > 0 and not attisdropped order by attnum"
     )
     with session.connect(env.ctx.source, what="test") as conn:
-        token = ddl_trigger.read(conn).token
+        token = ddl_trigger.read_trigger(conn).token
     return {
         "version": VERSION, "trigger": token, "xid": xid, "oid": oid, "file": file, "written": [xmin, cmin], "plain": True,
         "unlogged": False, "count": count, "columns": [list(column) for column in columns], "dropped": [],

@@ -237,9 +237,9 @@ def test_without_sizes_a_table_under_ddl_is_described_and_not_waited_for(conn, w
 
 def test_a_publication_is_known_by_its_oid(conn, writer):
     writer.execute("create table t (id int primary key); create publication p for table t")
-    first = publication.read(conn, "p")
+    first = publication.read_publication(conn, "p")
     writer.execute("drop publication p; create publication p for table t")
 
-    assert publication.read(conn, "p").oid != first.oid
-    assert publication.read(conn, "nobody's") is None
+    assert publication.read_publication(conn, "p").oid != first.oid
+    assert publication.read_publication(conn, "nobody's") is None
     assert catalog.published_tables(conn, "nobody's") == []

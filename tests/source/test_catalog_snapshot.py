@@ -10,7 +10,7 @@ PATTERNS = pipeline("public.*").tables
 
 
 def look(conn):
-    return catalog_snapshot.read(conn, "p", patterns=PATTERNS)
+    return catalog_snapshot.read_catalog(conn, "p", patterns=PATTERNS)
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def test_it_holds_the_publication_its_tables_and_those_that_the_patterns_choose_
 
 
 def test_without_a_publication_or_patterns_there_are_none(conn, shop):
-    found = catalog_snapshot.read(conn, "other")
+    found = catalog_snapshot.read_catalog(conn, "other")
 
     assert (found.publication, found.tables, found.sent, found.choice, found.chosen) == (None, (), (), None, ())
 

@@ -57,7 +57,7 @@ STEPS = (
 
 
 def look(conn: SourceSession, known: dict[int, str] | None = None) -> catalog_snapshot.CatalogSnapshot:
-    return catalog_snapshot.read(conn, "p", known={} if known is None else known)
+    return catalog_snapshot.read_catalog(conn, "p", known={} if known is None else known)
 
 
 def test_each_change_of_a_description_changes_the_stamp_and_none_of_an_unaltered_table(conn, writer):

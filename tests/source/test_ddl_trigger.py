@@ -293,7 +293,7 @@ def test_installed_again_it_stays_as_it_is_and_whatever_is_altered_shows(
 ) -> None:
     def found() -> ddl_trigger.DdlTrigger:
         with session.connect(connection_to(database), what="test") as conn:
-            return ddl_trigger.read(conn)
+            return ddl_trigger.read_trigger(conn)
 
     first = found()
     assert first.condition == "installed"
@@ -328,7 +328,7 @@ def test_the_least_privileged_role_sees_whether_it_is_there(
     database: Database, listener: Listener, new_role: Any
 ) -> None:
     with session.connect(new_role("reader"), what="test") as conn:
-        assert ddl_trigger.read(conn).condition == "installed"
+        assert ddl_trigger.read_trigger(conn).condition == "installed"
 
 
 def test_readers_of_two_slots_hear_the_same(database: Database, listener: Listener) -> None:
@@ -345,7 +345,7 @@ def test_another_database_is_not_concerned(database: Database, listener: Listene
     with database.server.temporary_database(f"{database.name}_other") as other:
         other.execute("create table t (id int)")
         with session.connect(connection_to(other), what="test") as conn:
-            assert ddl_trigger.read(conn).condition == "missing"
+            assert ddl_trigger.read_trigger(conn).condition == "missing"
 
     assert listener.told() == []
 

@@ -70,7 +70,7 @@ def test_types_whose_text_is_the_name_of_another_object_are_known_by_the_catalog
     )
     assert oids.keys() == {*NAMES, *NOT}
 
-    known = types.read(conn, oids.values())
+    known = types.read_types(conn, oids.values())
 
     assert {name: known.naming(oids[name]) for name in NAMES} == NAMES
     assert {name for name in NOT if known.naming(oids[name])} == set()

@@ -42,7 +42,7 @@ def test_the_same_window_is_byte_for_byte_the_same_also_after_later_changes(sour
     assert again == first
     assert [type(message) for message in decoded(first)[:3]] == [Begin, Relation, Insert]
     assert isinstance(decoded(first)[-1], Commit)
-    assert slot.read(conn, "s").confirmed < upto
+    assert slot.read_slot(conn, "s").confirmed < upto
 
 
 def test_arrays_are_bounded_and_together_complete(source, conn, filled):
@@ -215,7 +215,7 @@ def test_what_is_missing_is_named(source, conn, filled, dropped):
 
 def test_a_window_that_is_not_read_in_time_leaves_the_slot_where_it_was(source, conn, filled):
     filled.execute("insert into t select g, repeat('x', 1000) from generate_series(1, 30000) g")
-    before = slot.read(conn, "s").confirmed
+    before = slot.read_slot(conn, "s").confirmed
     messages = peek.peek(
         source,
         slot="s",
@@ -232,7 +232,7 @@ def test_a_window_that_is_not_read_in_time_leaves_the_slot_where_it_was(source, 
         list(messages)
 
     assert caught.value.slug == "source-timeout"
-    assert slot.read(conn, "s").confirmed == before
+    assert slot.read_slot(conn, "s").confirmed == before
 
 
 def test_an_error_in_the_middle_of_a_stream_keeps_its_name_and_hides_the_value(source, writer):
@@ -281,8 +281,8 @@ def test_a_consumer_that_stops_early_frees_the_slot_and_the_session(source, conn
     messages.close()
 
     wait_until(lambda: backends(filled, "penstock:early") == 0)
-    assert not slot.read(conn, "s").active
-    assert slot.advance(conn, "s", Lsn(slot.read(conn, "s").confirmed))
+    assert not slot.read_slot(conn, "s").active
+    assert slot.advance(conn, "s", Lsn(slot.read_slot(conn, "s").confirmed))
 
 
 def test_a_failed_peek_leaves_no_session_behind(source, conn, filled):

@@ -44,7 +44,7 @@ def asked(postgres16) -> Iterator[Asked]:
     with postgres16.temporary_database("asked") as database:
         database.execute(SHOP)
         with session.connect(connection_to(database), what="test") as conn:
-            yield preflight.ask(conn, pipeline("shop.*"), schedule_seconds=60, own_slot=False)
+            yield preflight.gather_facts(conn, pipeline("shop.*"), schedule_seconds=60, own_slot=False)
 
 
 def findings(asked: Asked) -> list[Finding]:
@@ -75,7 +75,7 @@ def test_a_source_that_is_ready_has_no_error_and_nothing_is_made(conn, shop):
     assert subjects["publication penstock_shop"] == "does not exist, bootstrap will make it for 2 tables"
     assert subjects["slot penstock_shop"] == "does not exist, bootstrap will make it"
     assert subjects["privileges"] == "may read all 2 heaps to copy"
-    assert publication.read(conn, "penstock_shop") is None
+    assert publication.read_publication(conn, "penstock_shop") is None
 
 
 def test_the_memory_that_a_large_row_needs_is_said(conn, shop):

@@ -35,7 +35,7 @@ def members(writer, name: str = "penstock_shop") -> set[str]:
 def test_it_is_made_from_the_patterns_through_the_roots_and_for_each_table_only(conn, shop):
     oid = publication.ensure(conn, pipeline("shop.*", exclude=["shop.below"]))
 
-    found = publication.read(conn, "penstock_shop")
+    found = publication.read_publication(conn, "penstock_shop")
     assert found.oid == oid
     assert (found.via_root, found.all_tables, found.generated) == (True, False, False)
     assert (found.insert, found.update, found.delete, found.truncate) == (True,) * 4
@@ -51,20 +51,20 @@ def test_a_partition_alone_is_published_as_itself(conn, shop):
 
 def test_made_again_it_stays_the_same_and_is_not_altered(conn, shop):
     first = publication.ensure(conn, pipeline("shop.*"))
-    stamp = publication.read(conn, "penstock_shop").stamp
+    stamp = publication.read_publication(conn, "penstock_shop").stamp
 
     assert publication.ensure(conn, pipeline("shop.Order")) == first
-    assert publication.read(conn, "penstock_shop").stamp == stamp
+    assert publication.read_publication(conn, "penstock_shop").stamp == stamp
     assert "shop.events" in members(shop)
 
 
 def test_the_stamp_shows_that_it_was_renamed_away_and_back(conn, shop):
     publication.ensure(conn, pipeline("shop.*"))
-    before = publication.read(conn, "penstock_shop")
+    before = publication.read_publication(conn, "penstock_shop")
     shop.execute("alter publication penstock_shop rename to elsewhere")
     shop.execute("alter publication elsewhere rename to penstock_shop")
 
-    after = publication.read(conn, "penstock_shop")
+    after = publication.read_publication(conn, "penstock_shop")
 
     assert after.oid == before.oid
     assert after.stamp != before.stamp
@@ -78,7 +78,7 @@ def test_one_of_another_owner_is_refused_unless_it_is_to_be_adopted(conn, shop):
     oid = publication.ensure(conn, pipeline("shop.*", publication="theirs", adopt=True))
 
     assert caught.value.slug == "preflight-failed"
-    assert oid == publication.read(conn, "theirs").oid
+    assert oid == publication.read_publication(conn, "theirs").oid
     assert members(shop, "theirs") == {"shop.Order"}
 
 
@@ -87,7 +87,7 @@ def test_patterns_that_match_no_table_are_refused_with_what_they_match_instead(c
         publication.ensure(conn, pipeline("shop.Order", "shop.v", "nowhere.*"))
 
     assert caught.value.slug == "no-matching-tables"
-    assert publication.read(conn, "penstock_shop") is None
+    assert publication.read_publication(conn, "penstock_shop") is None
 
 
 def test_a_table_that_would_refuse_the_applications_updates_is_not_published(conn, shop):
@@ -123,7 +123,7 @@ def test_what_the_server_would_refuse_takes_the_publication_back_and_names_the_w
         publication.ensure(conn, pipeline("public.*"))
 
     assert caught.value.slug == "no-usable-identity"
-    assert publication.read(conn, "penstock_shop") is None
+    assert publication.read_publication(conn, "penstock_shop") is None
     writer.execute("update t set id = id; delete from t")
 
 
@@ -152,7 +152,7 @@ def test_on_18_full_rows_with_a_generated_column_are_not_published(postgres18):
 
 def refused_by(conn, *names: str) -> list[list[refusals.Refusal]]:
     oids = [table.oid for table in catalog.all_tables(conn) if table.name in names]
-    return list(refusals.by_table(refusals.read(conn, "penstock_shop", joining=oids)).values())
+    return list(refusals.by_table(refusals.read_refusals(conn, "penstock_shop", joining=oids)).values())
 
 
 def test_a_table_joins_only_if_the_server_takes_its_updates_afterwards(conn, shop):
@@ -198,7 +198,7 @@ def test_a_role_that_does_not_own_the_tables_is_named(shop, new_role):
 
 
 def test_the_statements_for_a_dba_do_the_same(conn, shop):
-    tables = catalog_snapshot.read(conn, "none", patterns=pipeline("shop.*").tables).chosen
+    tables = catalog_snapshot.read_catalog(conn, "none", patterns=pipeline("shop.*").tables).chosen
 
     shop.execute(publication.create_statement("by hand", tables[:1]))
     shop.execute(publication.add_statement("by hand", tables[1:]))

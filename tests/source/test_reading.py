@@ -72,16 +72,16 @@ def test_what_an_owner_makes_a_read_run_writes_nothing_and_sees_no_more_than_the
     folded(writer, EVIL)
     (table,) = catalog.published_tables(conn, "p")
     with slot.create_exporting(source, "s", timeout=30) as exported:
-        before = slot.read(conn, "s").confirmed
+        before = slot.read_slot(conn, "s").confirmed
         rows = copied(reader, plan_ranges([table], range_bytes=1 << 20, folder="c"), exported)
         with rendered(reader, seconds=60, snapshot_name=exported.snapshot_name) as texts:
             part = [block.num_rows for block in texts.rows([("s", "a")], ["id", "v"], where="id > 1")]
         with leaf_rows.looking(reader, what="look") as looks:
-            sent = looks.ask(leaf_rows.only_sent, table.leaves[0], ())
+            sent = looks.inspect(leaf_rows.only_sent, table.leaves[0], ())
     assert (rows.num_rows, part, sent) == (3, [2], False)
     made = "select to_regclass('s.loot') is null, count(*) from pg_publication_tables where pubname = 'p'"
     assert writer.execute(made).fetchall() == [(True, 1)]
-    assert slot.read(conn, "s").confirmed == before
+    assert slot.read_slot(conn, "s").confirmed == before
     assert writer.execute("select rolsuper from pg_roles where rolname = %s", [reader.user]).fetchone() == (False,)
 
 
@@ -127,9 +127,9 @@ def test_a_function_without_an_end_is_ended_as_its_tables_own_trouble(conn, writ
     found = unplannable(conn, reader, [("s", "a"), ("s", "b")], what="copy")
     a, b = (table.leaves[0] for table in catalog.published_tables(conn, "p"))
     with leaf_rows.looking(reader, what="look") as looks:
-        seen = [looks.ask(leaf_rows.only_sent, leaf, ()) for leaf in (a, b)]
+        seen = [looks.inspect(leaf_rows.only_sent, leaf, ()) for leaf in (a, b)]
     with leaf_rows.looking(reader, what="look") as looks:
-        seen.append(looks.ask(leaf_rows.only_sent, b, ()))
+        seen.append(looks.inspect(leaf_rows.only_sent, b, ()))
 
     assert caught.value.slug == "source-timeout"
     assert [(heap, error.slug) for heap, error in found.items()] == [(("s", "a"), "planning-failed")]
@@ -145,11 +145,11 @@ def test_a_role_that_may_replicate_could_move_a_slot_in_a_read_only_transaction(
     folded(writer, "begin perform pg_replication_slot_advance('s', pg_current_wal_flush_lsn()); return 1; end")
     with slot.create_exporting(source, "s", timeout=30):
         pass
-    before = slot.read(conn, "s").confirmed
+    before = slot.read_slot(conn, "s").confirmed
     writer.execute("insert into s.a values (4, 'w')")
     with session.connect(source, what="test") as reads, reading(source, reads, 60):
         reads.execute("select count(*) from s.a")
-    assert slot.read(conn, "s").confirmed > before
+    assert slot.read_slot(conn, "s").confirmed > before
 
 
 def test_a_read_that_the_server_ends_by_its_limit_needs_no_other_session(writer, reader, monkeypatch):

@@ -192,7 +192,7 @@ def test_the_statement_that_a_refusal_names_ends_it(ours_and_theirs: tuple[Sourc
         theirs.execute(f"create schema {schema}; set search_path = {schema}")
         theirs.execute(ddl)
         theirs.execute("create publication p for table only t with (publish_via_partition_root = true)")
-        found = [each for each in refusals.read(ours, "p") if each.schema == schema]
+        found = [each for each in refusals.read_refusals(ours, "p") if each.schema == schema]
         for each in found:
             for statement in each.statements:
                 assert statement in refusals.explained(found)[1]
@@ -209,4 +209,4 @@ def test_the_statement_that_a_refusal_names_ends_it(ours_and_theirs: tuple[Sourc
 
 def named(ours: SourceSession, schema: str, joining: Collection[int] = ()) -> set[str]:
     """Return the relations of a schema that the catalog says refuse updates or deletes."""
-    return {each.name for each in refusals.read(ours, "p", joining=joining) if each.schema == schema}
+    return {each.name for each in refusals.read_refusals(ours, "p", joining=joining) if each.schema == schema}

@@ -102,7 +102,7 @@ def test_the_digest_of_the_settings_changes_with_any_of_them(monkeypatch):
 
 
 def test_the_server_says_who_it_is(conn, database):
-    server = server_info.read(conn)
+    server = server_info.read_server(conn)
 
     expected = conn.execute(
         "select system_identifier, current_setting('server_version_num')::int from pg_control_system()"

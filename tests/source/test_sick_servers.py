@@ -87,7 +87,7 @@ def test_a_slot_whose_wal_the_server_removed_is_lost_for_every_verb_but_drop(sou
             admin.execute("insert into t values ((select coalesce(max(n), 0) + 1 from t)); select pg_switch_wal()")
         admin.execute("checkpoint")
     with session.connect(source, what="test") as conn:
-        found = slot.read(conn, "penstock_shop")
+        found = slot.read_slot(conn, "penstock_shop")
         assert (found.wal_status, found.invalidation, found.restart) == ("lost", "wal_removed", None)
         end = server_info.position(conn).flushed
         for verb in (
@@ -117,7 +117,7 @@ def test_a_stopped_server_is_unreachable_and_comes_back_with_the_slot_moved_back
 
     assert (caught.value.slug, caught.value.directive.value) == ("source-unreachable", "retry")
     with session.connect(source, what="test") as conn:
-        back = slot.read(conn, "penstock_shop").confirmed
+        back = slot.read_slot(conn, "penstock_shop").confirmed
         assert start <= back < confirmed
         assert inserted(decoded(window(source, confirmed, slot="penstock_shop", publication="penstock_shop"))) == [
             {"n": "1"}
@@ -174,7 +174,7 @@ def test_a_standby_decodes_what_it_has_replayed_once_the_primary_has_helped(sick
         (written,) = admin.execute("select pg_current_wal_flush_lsn()::text").fetchone()
 
     with session.connect(replica, what="test") as conn:
-        server = server_info.read(conn)
+        server = server_info.read_server(conn)
         assert (server.in_recovery, server.timeline) == (True, 1)
         wait_until(lambda: server_info.position(conn).flushed >= Lsn.parse(written))
         end = server_info.position(conn).flushed

@@ -47,7 +47,7 @@ def test_the_exported_snapshot_and_the_slot_divide_the_rows_between_them(source,
 
     assert before == [1, 2]
     assert after == [{"n": "3"}]
-    assert slot.read(conn, "s").confirmed == exported.lsn
+    assert slot.read_slot(conn, "s").confirmed == exported.lsn
 
 
 def test_an_exact_snapshot_sees_what_the_stream_has_up_to_its_position_and_its_slot_is_gone(
@@ -91,7 +91,7 @@ def test_an_exact_snapshot_that_is_blocked_names_who_blocks_and_leaves_no_slot(s
         ):
             pass
         open_.rollback()
-    assert slot.read(conn, "exact") is None
+    assert slot.read_slot(conn, "exact") is None
 
 
 def test_a_snapshot_of_later_needs_no_slot_and_lies_before_its_position(source, conn, writer):
@@ -153,9 +153,9 @@ def test_creation_that_is_blocked_names_who_blocks_and_leaves_no_slot(source, co
     )
     assert 'prepared "left over"' in str(caught.value)
     assert "secret" not in str(caught.value)
-    assert slot.read(conn, "s") is None
+    assert slot.read_slot(conn, "s") is None
     with slot.create_exporting(source, "s", timeout=30):
-        assert slot.read(conn, "s") is not None
+        assert slot.read_slot(conn, "s") is not None
 
 
 def test_a_role_that_may_not_see_others_still_learns_which_process_blocks(new_role, database, writer):
@@ -188,7 +188,7 @@ def test_an_interrupted_creation_is_cancelled_on_the_server_too(source, conn, da
             pytest.fail("no slot can be made while a transaction is open")
         signal.signal(signal.SIGUSR1, previous)
         # left alone, it would wait with the transaction that blocks it, and keep the slot's name taken until then
-        wait_until(lambda: slot.read(conn, "s") is None and walsenders(writer, database.name) == 0)
+        wait_until(lambda: slot.read_slot(conn, "s") is None and walsenders(writer, database.name) == 0)
 
 
 def test_a_slot_of_the_same_name_is_refused_and_kept(source, conn, writer):
@@ -198,7 +198,7 @@ def test_a_slot_of_the_same_name_is_refused_and_kept(source, conn, writer):
         pass
 
     assert caught.value.slug == "slot-exists"
-    assert slot.read(conn, "s").confirmed == made
+    assert slot.read_slot(conn, "s").confirmed == made
 
 
 def test_a_slot_whose_snapshot_cannot_be_read_is_not_left_behind(source, conn, monkeypatch):
@@ -209,7 +209,7 @@ def test_a_slot_whose_snapshot_cannot_be_read_is_not_left_behind(source, conn, m
 
     with pytest.raises(SourceError, match="for this test"), slot.create_exporting(source, "s", timeout=30):
         pass
-    assert slot.read(conn, "s") is None
+    assert slot.read_slot(conn, "s") is None
 
 
 def test_a_role_without_replication_may_not_make_a_slot(new_role):
@@ -233,7 +233,7 @@ def test_every_commit_is_in_exactly_one_window_wherever_the_windows_split(source
         position = slot.advance(conn, "s", upto)
         assert position == upto
 
-    assert slot.read(conn, "s").confirmed == end
+    assert slot.read_slot(conn, "s").confirmed == end
     assert seen == [str(n) for n in range(15)]
 
 
@@ -244,7 +244,7 @@ def test_the_position_that_the_server_returns_is_believed(conn, writer):
     confirmed = slot.advance(conn, "s", Lsn(flushed + (1 << 30)))
 
     assert flushed <= confirmed < flushed + (1 << 30)
-    assert slot.read(conn, "s").confirmed == confirmed
+    assert slot.read_slot(conn, "s").confirmed == confirmed
 
 
 def test_an_advance_frees_the_wal_up_to_the_last_restart_point_where_one_call_stops_at_the_first(conn, writer):
@@ -257,7 +257,7 @@ def test_an_advance_frees_the_wal_up_to_the_last_restart_point_where_one_call_st
     flushed = server_info.position(conn).flushed
 
     def restart(name: str) -> Lsn:
-        found = slot.read(conn, name)
+        found = slot.read_slot(conn, name)
         assert found is not None
         assert found.restart is not None
         return found.restart
@@ -284,11 +284,11 @@ def test_a_slot_that_is_ahead_is_not_moved_back(conn, writer):
         slot.advance(conn, "s", start)
 
     assert caught.value.slug == "slot-ahead"
-    assert slot.read(conn, "s").confirmed == ahead
+    assert slot.read_slot(conn, "s").confirmed == ahead
 
 
 def test_a_missing_slot_is_named_by_every_verb(conn):
-    assert slot.read(conn, "s") is None
+    assert slot.read_slot(conn, "s") is None
     for verb in (lambda: slot.advance(conn, "s", Lsn(1)), lambda: slot.drop(conn, "s")):
         with pytest.raises(SourceError, match='replication slot "s" does not exist') as caught:
             verb()
@@ -300,7 +300,7 @@ def test_a_slot_in_use_is_neither_dropped_nor_advanced(source, conn, writer):
     writer.execute("create publication p")
     with closing(psycopg.connect(source.conninfo(), replication="database", autocommit=True)) as subscriber:
         subscriber.pgconn.exec_(b"START_REPLICATION SLOT s LOGICAL 0/0 (proto_version '1', publication_names 'p')")
-        assert slot.read(conn, "s").active
+        assert slot.read_slot(conn, "s").active
 
         for verb in (lambda: slot.drop(conn, "s"), lambda: slot.advance(conn, "s", server_info.position(conn).flushed)):
             with pytest.raises(SourceError, match="is active for PID") as caught:
@@ -309,19 +309,19 @@ def test_a_slot_in_use_is_neither_dropped_nor_advanced(source, conn, writer):
         with pytest.raises(SourceError, match="is active for PID") as caught:
             window(source, server_info.position(conn).flushed)
         assert caught.value.slug == "slot-in-use"
-    wait_until(lambda: not slot.read(conn, "s").active)
+    wait_until(lambda: not slot.read_slot(conn, "s").active)
 
     slot.drop(conn, "s")
 
-    assert slot.read(conn, "s") is None
+    assert slot.read_slot(conn, "s") is None
 
 
 def test_the_facts_of_a_slot_are_the_servers_on_every_version(conn, writer, database):
     make_slot(writer)
     writer.execute("select pg_create_physical_replication_slot('physical')")
     try:
-        found = slot.read(conn, "s")
-        physical = slot.read(conn, "physical")
+        found = slot.read_slot(conn, "s")
+        physical = slot.read_slot(conn, "physical")
         assert {each.name for each in slot.all_slots(conn)} >= {"s", "physical"}
     finally:
         writer.execute("select pg_drop_replication_slot('physical')")

@@ -83,7 +83,7 @@ def guest(database: Database, more: str = "") -> Iterator[psycopg.Connection[Any
 
 def token(database: Database) -> str | None:
     with session.connect(connection_to(database), what="test") as conn:
-        return ddl_trigger.read(conn).token
+        return ddl_trigger.read_trigger(conn).token
 
 
 def test_what_the_trigger_wrote_is_proved_and_a_copy_of_it_only_in_its_transaction_and_place(

@@ -109,7 +109,7 @@ def _freshness(pipeline: Pipeline, lake: PipelinePanel, at: datetime) -> Freshne
 
 def _source(ctx: Context) -> SourceStatus:
     with session.connect(ctx.source, what=f"{ctx.name}:status") as conn:
-        state = slot.read(conn, ctx.pipeline.slot)
+        state = slot.read_slot(conn, ctx.pipeline.slot)
         if state is None:
             raise SourceError("slot-missing", f"the server has no slot {ctx.pipeline.slot}")
         end = server_info.position(conn)

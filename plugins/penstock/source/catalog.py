@@ -200,7 +200,7 @@ def describe(conn: SourceSession, wanted: Mapping[int, Published], *, sizes: boo
     with one_snapshot(conn):
         heaps = conn.records(_HeapRow, "catalog/heaps", oids=list(wanted), sizes=sizes)
         columns = _grouped(conn.records(_ColumnRow, "catalog/columns", oids=list(wanted)))
-        known = types.read(conn, (column.type for rows in columns.values() for column in rows))
+        known = types.read_types(conn, (column.type for rows in columns.values() for column in rows))
         missing = _missing(conn, heaps)
         generated = conn.info.server_version >= _PUBLISHES_GENERATED
     leaves: dict[int, list[_HeapRow]] = {}

@@ -62,7 +62,7 @@ class CatalogSnapshot:
         return tuple(sorted(found, key=lambda table: (table.schema, table.name)))
 
 
-def read(
+def read_catalog(
     conn: SourceSession,
     name: str,
     *,
@@ -76,9 +76,9 @@ def read(
     Raises SourceError, ConfigError for an unreadable pattern.
     """
     with catalog.one_snapshot(conn):
-        facts = publication.read(conn, name)
+        facts = publication.read_publication(conn, name)
         relations = catalog.relations(conn)
-        stamps = Stamps() if known is None else catalog_stamps.read(conn, name)
+        stamps = Stamps() if known is None else catalog_stamps.read_stamps(conn, name)
         unchanged = stamps.same(known or {})
         if known is None:
             members = catalog.members(conn, name)
@@ -90,7 +90,7 @@ def read(
         missing = chosen - members.keys() - unchanged
         found = catalog.describe(conn, {**dict.fromkeys(missing, Published()), **members}, sizes=sizes)
         rights = conn.records(Privileges, "preflight/privileges", oids=sorted(missing)) if missing else []
-        refused = refusals.by_table(refusals.read(conn, name, joining=sorted(missing))) if missing else {}
+        refused = refusals.by_table(refusals.read_refusals(conn, name, joining=sorted(missing))) if missing else {}
     return CatalogSnapshot(
         publication=facts,
         relations=tuple(relations),

@@ -32,13 +32,13 @@ class Stamps:
         return frozenset(oid for oid, stamp in self.by_oid.items() if known.get(oid) == stamp)
 
 
-def read(conn: SourceSession, publication: str) -> Stamps:
+def read_stamps(conn: SourceSession, publication: str) -> Stamps:
     """Return the digests of the tables that a publication publishes; raises SourceError."""
     members = _rows(conn, "catalog/member_stamps", {"published": "catalog/published"}, publication=publication)
     oids = [oid for oid, _, _ in members]
     parts = {"heaps": "catalog/heaps", "columns": "catalog/columns"}
     found = {row[0]: row[1:] for row in _rows(conn, "catalog/table_stamps", parts, oids=oids, sizes=False)}
-    known = types.read(conn, {oid for _, _, used in found.values() for oid in used})
+    known = types.read_types(conn, {oid for _, _, used in found.values() for oid in used})
     missing = _missing(conn, [leaf for _, leaves, _ in found.values() for leaf in leaves or ()])
     made_of: dict[tuple[int, ...], str] = {}
     stamps = {

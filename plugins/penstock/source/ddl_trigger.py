@@ -50,7 +50,7 @@ class DdlTrigger:
         }[self.condition]
 
 
-def read(conn: SourceSession) -> DdlTrigger:
+def read_trigger(conn: SourceSession) -> DdlTrigger:
     """Look whether the trigger is there; raises SourceError."""
     with translating(conn.place):
         ((version, token),) = conn.execute(sql.SQL(load("source/ddl_trigger/state")).format(token=_token())).fetchall()

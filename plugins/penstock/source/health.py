@@ -65,13 +65,13 @@ class SourceHealth:
     refused: tuple[Refusal, ...] = ()
 
 
-def look(conn: SourceSession, *, publication: str, trigger: bool = False) -> SourceHealth:
+def read_health(conn: SourceSession, *, publication: str, trigger: bool = False) -> SourceHealth:
     """Read the source's views once, with the event trigger if it is asked for; raises SourceError."""
     others_activity, wal_directory = conn.row("health/health_rights")
     around, oldest = _around(conn), server_info.open_now(conn, limit=_TRANSACTIONS)
     slots = tuple(slot.all_slots(conn))
     return SourceHealth(
-        server=server_info.read(conn),
+        server=server_info.read_server(conn),
         around=around,
         flushed=server_info.flushed(conn),
         slots=slots,
@@ -79,8 +79,8 @@ def look(conn: SourceSession, *, publication: str, trigger: bool = False) -> Sou
         transactions=tuple(oldest),
         wal_directory=conn.row("health/wal_directory")[0] if wal_directory else None,
         unseen=(*([] if others_activity else [_ACTIVITY]), *([] if wal_directory else [_WAL_DIRECTORY])),
-        ddl_trigger=ddl_trigger.read(conn) if trigger else None,
-        refused=tuple(refusals.read(conn, publication)),
+        ddl_trigger=ddl_trigger.read_trigger(conn) if trigger else None,
+        refused=tuple(refusals.read_refusals(conn, publication)),
     )
 
 

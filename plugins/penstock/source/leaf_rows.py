@@ -1,4 +1,4 @@
-"""What the rows of one leaf say of its past, where the catalog alone does not: each look is bounded, and reads no value.
+"""What the rows of one leaf say of its past, where the catalog alone does not: each question is bounded, and reads no value.
 
 Looks are the reader's, on a session of their own, for they run functions of the leaf's owner. A row's own transaction and command show whether it was there before: `vacuum full` keeps them, TRUNCATE and a rewrite do
 not; a row that a partition brought along is older than the ATTACH. What stays unknown, the caller leaves undecided.
@@ -22,30 +22,30 @@ from penstock.source.session import SourceSession, connect, translating
 _BLOCKS = 64
 _SECONDS = 5
 
-Said = ParamSpec("Said")
+Params = ParamSpec("Params")
 Found = TypeVar("Found")
 
 
 @dataclass
 class LeafRows:
-    """Look at the rows of one table's leaves; the first look that fails is the last one."""
+    """Inspect the rows of one table's leaves; the first question that fails is the last one."""
 
     source: Connection
     conn: SourceSession
     failed: bool = False
 
-    def ask(
+    def inspect(
         self,
-        look: Callable[Concatenate[LeafRows, Leaf, Said], Found],
+        question: Callable[Concatenate[LeafRows, Leaf, Params], Found],
         leaf: Leaf,
-        *args: Said.args,
-        **words: Said.kwargs,
+        *args: Params.args,
+        **words: Params.kwargs,
     ) -> Found | None:
-        """Return what a look at a leaf finds; None for one that cannot be looked at, or not in time."""
+        """Return the answer to a question about a leaf; None for one that cannot be read, or not in time."""
         if leaf.kind != "r" or self.failed:
             return None
         try:
-            return look(self, leaf, *args, **words)
+            return question(self, leaf, *args, **words)
         except SourceError:
             self.failed = True
             return None
@@ -65,13 +65,15 @@ def kept(rows: LeafRows, leaf: Leaf, oldest_xid: int) -> bool:
     """
     if not leaf.ranged:
         return False
-    look = sql.SQL(
+    question = sql.SQL(
         "with now (xmax) as (select pg_snapshot_xmax(pg_current_snapshot())::text::bigint) "
         "select exists (select from only {leaf} as t cross join now cross join lateral "
         "(select (now.xmax >> 32 << 32) + t.xmin::text::bigint) as x (id) "
         "where t.ctid < {end}::tid and case when x.id > now.xmax then x.id - (1::bigint << 32) else x.id end < {oldest})"
     )
-    return _ask(rows, look.format(leaf=_name(leaf), end=sql.Literal(f"({_BLOCKS},0)"), oldest=sql.Literal(oldest_xid)))
+    return _is_so(
+        rows, question.format(leaf=_name(leaf), end=sql.Literal(f"({_BLOCKS},0)"), oldest=sql.Literal(oldest_xid))
+    )
 
 
 def only_sent(rows: LeafRows, leaf: Leaf, attached: Sequence[Attach]) -> bool:
@@ -88,18 +90,18 @@ def only_sent(rows: LeafRows, leaf: Leaf, attached: Sequence[Attach]) -> bool:
         if each.cid is not None
     ]
     proved = sql.SQL(" and ").join(sent) if sent and len(sent) == len(attached) else sql.SQL("false")
-    return not _ask(
+    return not _is_so(
         rows, sql.SQL("select exists (select from only {} as t where not ({}))").format(_name(leaf), proved)
     )
 
 
 def holds_row_of(rows: LeafRows, leaf: Leaf, xid: int, command: int) -> bool:
     """Return whether a leaf holds a row that one command of a transaction wrote, untouched since; raises SourceError."""
-    look = sql.SQL(
+    question = sql.SQL(
         "select exists (select from only {} as t "
         "where t.xmin = {}::xid and t.cmin::text::bigint = {} and t.xmax = '0'::xid)"
     )
-    return _ask(rows, look.format(_name(leaf), sql.Literal(str(xid)), sql.Literal(command)))
+    return _is_so(rows, question.format(_name(leaf), sql.Literal(str(xid)), sql.Literal(command)))
 
 
 def refilled(rows: LeafRows, leaf: Leaf, xid: int) -> int | None:
@@ -108,21 +110,21 @@ def refilled(rows: LeafRows, leaf: Leaf, xid: int) -> int | None:
     None where one of them is not younger than the transaction's last change of the leaf itself: so the leaf was written,
     then rewritten or unlogged for a while, and its rows are not those that the stream brought.
     """
-    look = sql.SQL(
+    question = sql.SQL(
         "select count(*), coalesce(bool_and(c.xmin = {xid}::xid and t.cmin::text::bigint > c.cmin::text::bigint), true) "
         "from only {leaf} as t cross join (select xmin, cmin from pg_catalog.pg_class where oid = {oid}) as c "
         "where t.xmin = {xid}::xid and t.xmax = '0'::xid"
     )
-    found = _row(rows, look.format(leaf=_name(leaf), xid=sql.Literal(str(xid)), oid=sql.Literal(leaf.oid)))
+    found = _row(rows, question.format(leaf=_name(leaf), xid=sql.Literal(str(xid)), oid=sql.Literal(leaf.oid)))
     return int(str(found[0])) if found and found[1] else None
 
 
 def empty_in(rows: LeafRows, leaf: Leaf) -> str | None:
     """Return the text of a snapshot in which a leaf is empty; None where it is not; raises SourceError."""
-    look = sql.SQL("select case when not exists (select from only {}) then pg_current_snapshot()::text end").format(
+    question = sql.SQL("select case when not exists (select from only {}) then pg_current_snapshot()::text end").format(
         _name(leaf)
     )
-    found = _asked(rows, look)
+    found = _value(rows, question)
     return None if found is None else str(found)
 
 
@@ -130,15 +132,15 @@ def _name(leaf: Leaf) -> sql.Identifier:
     return sql.Identifier(leaf.schema, leaf.name)
 
 
-def _ask(rows: LeafRows, look: sql.Composed) -> bool:
-    return bool(_asked(rows, look))
+def _is_so(rows: LeafRows, question: sql.Composed) -> bool:
+    return bool(_value(rows, question))
 
 
-def _asked(rows: LeafRows, look: sql.Composed) -> object:
-    found = _row(rows, look)
+def _value(rows: LeafRows, question: sql.Composed) -> object:
+    found = _row(rows, question)
     return found[0] if found else None
 
 
-def _row(rows: LeafRows, look: sql.Composed) -> tuple[object, ...] | None:
+def _row(rows: LeafRows, question: sql.Composed) -> tuple[object, ...] | None:
     with reading(rows.source, rows.conn, _SECONDS), translating(rows.conn.place):
-        return rows.conn.execute(look).fetchone()
+        return rows.conn.execute(question).fetchone()

@@ -63,7 +63,7 @@ def ensure(conn: SourceSession, pipeline: Pipeline) -> int:
     One that exists must be ours or the pipeline must adopt it. Raises ConfigError("no-matching-tables"),
     SourceError("preflight-failed" | "no-usable-identity" | "source-auth").
     """
-    found = read(conn, pipeline.publication)
+    found = read_publication(conn, pipeline.publication)
     if found is None:
         return _create(conn, pipeline)
     if pipeline.source.adopt or found.made_for(pipeline.name):
@@ -75,7 +75,7 @@ def ensure(conn: SourceSession, pipeline: Pipeline) -> int:
     )
 
 
-def read(conn: SourceSession, publication: str) -> PublicationFacts | None:
+def read_publication(conn: SourceSession, publication: str) -> PublicationFacts | None:
     """Return what the server says of a publication, or None; raises SourceError."""
     found = conn.records(PublicationFacts, "publication/publication", publication=publication)
     return found[0] if found else None
@@ -123,7 +123,7 @@ def add(conn: SourceSession, publication: str, tables: Collection[SourceTable]) 
     oids = {table.oid for table in tables}
     with translating(conn.place), conn.transaction():
         _alter(conn, add_statement(publication, tables))
-        refusals.require_none(each for each in refusals.read(conn, publication) if each.table_oid in oids)
+        refusals.require_none(each for each in refusals.read_refusals(conn, publication) if each.table_oid in oids)
 
 
 def require_matches(choice: Choice) -> None:
@@ -152,7 +152,7 @@ def _create(conn: SourceSession, pipeline: Pipeline) -> int:
     with translating(conn.place), conn.transaction():
         conn.execute(_create_statement(pipeline.publication, tables, pipeline.source.publish))
         conn.execute(mark)
-        refusals.require_none(refusals.read(conn, pipeline.publication))
+        refusals.require_none(refusals.read_refusals(conn, pipeline.publication))
         if {"update", "delete"} & set(pipeline.source.publish):
             replica_identity.require_usable(tables)
             object_names.require_told_apart(tables)

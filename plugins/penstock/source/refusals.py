@@ -79,7 +79,7 @@ class Refusal:
         return ()
 
 
-def read(
+def read_refusals(
     conn: SourceSession, publication: str, *, joining: Iterable[int] = (), publish: Collection[str] = CHANGES
 ) -> list[Refusal]:
     """List what refuses updates or deletes because of a publication, as if `joining` were members; raises SourceError.

@@ -83,7 +83,7 @@ def sight(conn: SourceSession) -> Sight:
     return found
 
 
-def read(conn: SourceSession) -> ServerFacts:
+def read_server(conn: SourceSession) -> ServerFacts:
     """Ask the server who it is; raises SourceError."""
     (facts,) = conn.records(ServerFacts, "server_info/server")
     return facts

@@ -130,7 +130,7 @@ def importing(conn: SourceSession, exported: Exported) -> Iterator[None]:
         conn.run(sql.SQL("rollback"))
 
 
-def read(conn: SourceSession, slot: str) -> SlotFacts | None:
+def read_slot(conn: SourceSession, slot: str) -> SlotFacts | None:
     """Return what the server shows of the slot, or None; raises SourceError."""
     found = conn.records(SlotFacts, "slot/slots", slot=slot)
     return found[0] if found else None
@@ -202,7 +202,7 @@ def _create_statement(slot: str, version: int, temporary: bool) -> sql.Composed:
 def _blocked(source: Connection, slot: str, timeout: int) -> SourceError:
     with connect(source, what="blockers") as conn:
         found = "; ".join(each.describe() for each in server_info.open_now(conn))
-        on_standby = server_info.read(conn).in_recovery
+        on_standby = server_info.read_server(conn).in_recovery
     hint = "run pg_log_standby_snapshot() on the primary" if on_standby else "end them or wait"
     return SourceError(
         "slot-creation-blocked",

@@ -68,7 +68,7 @@ class Types:
         return next((row.name for row in self.closure([oid]) if row.names_objects), None)
 
 
-def read(conn: SourceSession, oids: Iterable[int]) -> Types:
+def read_types(conn: SourceSession, oids: Iterable[int]) -> Types:
     """Read the types with these oids and all that they are made of; raises SourceError."""
     return Types({row.oid: row for row in conn.records(TypeRow, "types/types", oids=sorted(set(oids)))})
 

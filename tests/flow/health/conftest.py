@@ -282,7 +282,7 @@ def synced18(pair18: tuple[Server, Server], watched_on: NewWatched) -> tuple[Wat
         watched.env.sql("select pg_log_standby_snapshot()")
         watched.env.sql(f"select pg_replication_slot_advance('{watched.slot}', pg_current_wal_flush_lsn())")
         with session.connect(place, what="test") as conn:
-            return any(slot.synced and not slot.temporary for slot in health.look(conn, publication="").slots)
+            return any(slot.synced and not slot.temporary for slot in health.read_health(conn, publication="").slots)
 
     wait_until(synced, "the synchronised slot")
     return watched, standby

@@ -393,7 +393,7 @@ def test_a_role_without_rights_is_shown_what_it_could_not_see(watched: Watched) 
             with session.connect(poor, what="test") as conn:
                 from penstock.source import health  # noqa: PLC0415
 
-                seen = health.look(conn, publication="p")
+                seen = health.read_health(conn, publication="p")
             writer.rollback()
     finally:
         env.sql(f"drop role {role}")

@@ -107,7 +107,7 @@ def decodable(
 
 def _note_unproved(ctx: Context, conn: SourceSession, known: ExpectedState) -> None:
     """Record from where on the source is unproved: from where the slot stands, or from the earlier position that is recorded."""
-    state = slot.read(conn, known.slot)
+    state = slot.read_slot(conn, known.slot)
     place = known.position if state is None or state.confirmed is None else state.confirmed
     unproved_from = ctx.ledger.pipelines.get(ctx.name).unproved_from
     ctx.ledger.pipelines.note_unproved(ctx.name, place if unproved_from is None else Lsn(min(unproved_from, place)))

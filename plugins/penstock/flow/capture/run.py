@@ -183,14 +183,14 @@ def _prepare(
     # after the position: so the catalog knows every column that the window can bring
     known = schema.looked(ctx)
     chosen = ctx.pipeline.tables if patterns else None
-    trigger = ddl_trigger.read(conn) if ctx.pipeline.source.ddl_trigger else None
-    found = catalog_snapshot.read(conn, record.publication, patterns=chosen, known=known)
+    trigger = ddl_trigger.read_trigger(conn) if ctx.pipeline.source.ddl_trigger else None
+    found = catalog_snapshot.read_catalog(conn, record.publication, patterns=chosen, known=known)
     before = slot_check.read_rest(conn, record, found.publication, end.flushed)
     heal(ctx, conn, record, before)
     if end.seen is not None:
         ctx.ledger.changelogs.note_source_clock(ctx.name, at=end.seen, lsn=end.flushed, looked_at=end.time)
     if follow_patterns(ctx, conn, found, on_standby=before.server.in_recovery):
-        found = catalog_snapshot.read(conn, record.publication, known=known)
+        found = catalog_snapshot.read_catalog(conn, record.publication, known=known)
         slot_check.same_publication(record, found.publication.oid if found.publication else None)
     follow_options(ctx, conn, found.publication, found.tables)
     follow_publication(ctx, conn, found, position=record.position)
@@ -218,11 +218,11 @@ def _judge_again(ctx: Context, conn: session.SourceSession, due: _Due) -> None:
     """Judge everything again between peek and staging: what another session did meanwhile may have cost us changes."""
     if (standing := running(ctx).position) != due.known.position:  # another run, because this one has lost the lock
         raise moved(ctx.name, due.known.position, standing)
-    published = publication.read(conn, due.known.publication)
+    published = publication.read_publication(conn, due.known.publication)
     now = slot_check.read_rest(conn, due.known, published, server_info.flushed(conn))
     slot_check.judge_again(due.known, due.before, now)
     follow_options(ctx, conn, published)
-    if due.logical is Logical.PROVED and ddl_trigger.read(conn) != due.trigger:
+    if due.logical is Logical.PROVED and ddl_trigger.read_trigger(conn) != due.trigger:
         raise SourceError(
             "source-error",
             f"expected the event trigger at {conn.place} to stay as it was while a window was read, got another one, which "

@@ -55,14 +55,14 @@ class SourceState:
 
 def read_state(conn: SourceSession, known: ExpectedState) -> SourceState:
     """Read from the source what the verdict needs; raises SourceError."""
-    return read_rest(conn, known, publication.read(conn, known.publication), server_info.flushed(conn))
+    return read_rest(conn, known, publication.read_publication(conn, known.publication), server_info.flushed(conn))
 
 
 def read_rest(
     conn: SourceSession, known: ExpectedState, published: PublicationFacts | None, flushed: Lsn
 ) -> SourceState:
     """Read what the verdict needs besides the publication and the end of the WAL, which were read a moment ago."""
-    found = server_info.read(conn), slot.read(conn, known.slot)
+    found = server_info.read_server(conn), slot.read_slot(conn, known.slot)
     return SourceState(*found, published.oid if published else None, flushed)
 
 

@@ -143,7 +143,7 @@ def _drop(ctx: Context, each: Drop) -> bool:
 def _is_of_another(ctx: Context, conn: session.SourceSession, each: Drop) -> bool:
     """Return whether the pipeline has lost its slot since it was judged: a teardown may have ended in between."""
     record = ctx.ledger.pipelines.get(ctx.name)
-    return why_not_ours(record, each.slot, server_info.read(conn)) is not None
+    return why_not_ours(record, each.slot, server_info.read_server(conn)) is not None
 
 
 def _halt(ctx: Context, each: Drop) -> None:

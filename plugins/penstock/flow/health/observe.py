@@ -63,7 +63,7 @@ def with_source(ctx: Context, known: HealthInput) -> SlotInput:
     """Look at the source once; raises SourceError, LedgerError. What is known already is judged as of the source's time."""
     with session.connect(ctx.source, what=f"{ctx.name}:health", statement_timeout=30) as conn:
         before = datetime.now(UTC)
-        seen = source.look(conn, publication=ctx.pipeline.publication, trigger=ctx.pipeline.source.ddl_trigger)
+        seen = source.read_health(conn, publication=ctx.pipeline.publication, trigger=ctx.pipeline.source.ddl_trigger)
     return SlotInput(
         pipeline=known.pipeline,
         at=seen.around.at,

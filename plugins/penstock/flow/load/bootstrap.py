@@ -40,7 +40,7 @@ def prepare(ctx: Context) -> str:
     with _alone(ctx), session.connect(ctx.source, what=f"{ctx.name}:bootstrap") as conn:
         ctx.ledger.pipelines.register(
             ctx.name,
-            database=server_info.read(conn).database,
+            database=server_info.read_server(conn).database,
             slot=ctx.pipeline.slot,
             publication=ctx.pipeline.publication,
         )
@@ -130,7 +130,7 @@ def _left_over(ctx: Context) -> Lsn | None:
     """Return the position of a slot that is ours already: adopted, or made by a run that died before it said so."""
     intended = ctx.ledger.pipelines.get(ctx.name).slot_intent_at is not None
     with session.connect(ctx.source, what=f"{ctx.name}:bootstrap") as conn:
-        found = slot.read(conn, ctx.pipeline.slot)
+        found = slot.read_slot(conn, ctx.pipeline.slot)
     if found is None:
         return None
     if not intended and not ctx.pipeline.source.adopt:
@@ -157,7 +157,7 @@ def _left_over(ctx: Context) -> Lsn | None:
 def _intend(ctx: Context, *, made: bool) -> None:
     """Write down that a slot is about to be made or adopted, so that a slot found after a crash is known to be ours."""
     with session.connect(ctx.source, what=f"{ctx.name}:bootstrap") as conn:
-        server = server_info.read(conn)
+        server = server_info.read_server(conn)
         published = _publication(ctx, conn)
         publication_options.begin(ctx, published)
         ctx.ledger.pipelines.intend_slot(
@@ -172,7 +172,7 @@ def _intend(ctx: Context, *, made: bool) -> None:
 
 def _publication(ctx: Context, conn: session.SourceSession) -> PublicationFacts:
     name = ctx.pipeline.publication
-    found = publication.read(conn, name)
+    found = publication.read_publication(conn, name)
     if found is None:
         raise SourceError("publication-missing", f"expected publication {name} before its slot is made, found none")
     return found

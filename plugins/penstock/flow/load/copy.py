@@ -50,7 +50,7 @@ def copy(ctx: Context, ids: Sequence[str], submit: Submit) -> dict[str, Penstock
 def published(ctx: Context, *, sizes: bool = False) -> CatalogSnapshot:
     """Return the publication and its tables as they are now."""
     with session.connect(ctx.source, what=f"{ctx.name}:resync") as conn:
-        found = catalog_snapshot.read(conn, ctx.pipeline.publication, sizes=sizes)
+        found = catalog_snapshot.read_catalog(conn, ctx.pipeline.publication, sizes=sizes)
     return replace(found, tables=tuple(types.as_chosen(ctx.pipeline, table) for table in found.tables))
 
 

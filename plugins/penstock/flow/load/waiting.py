@@ -100,7 +100,7 @@ def _blocker(ctx: Context, conn: session.SourceSession, joined: Sequence[TableRe
 
 def _unread(ctx: Context, conn: session.SourceSession, lsn: Lsn) -> list[str]:
     """Ask the slot, where a standby gives out no transaction ids: it restarts before every transaction that is open."""
-    state = slot.read(conn, ctx.pipeline.slot)
+    state = slot.read_slot(conn, ctx.pipeline.slot)
     restart = state.restart if state else None
     if restart is not None and restart >= lsn:
         return []

@@ -122,7 +122,7 @@ def _missed(ctx: Context, record: TableRecord) -> str | None:
 def _withheld(ctx: Context) -> str | None:
     """Say what the publication does not send; whether anything was left out before, only the person knows."""
     with session.connect(ctx.source, what=f"{ctx.name}:resume") as conn:
-        found = publication.read(conn, ctx.pipeline.publication)
+        found = publication.read_publication(conn, ctx.pipeline.publication)
     if found is None:
         return f"publication {ctx.pipeline.publication} does not exist"
     known = ctx.ledger.pipelines.get(ctx.name).publishing

@@ -58,9 +58,9 @@ def look(ctx: Context) -> Outlook:
     if record.era == 1 or record.state != "bootstrapping":
         ExpectedState.of(record)  # else there is nothing yet that could be recovered
     with session.connect(ctx.source, what=f"{ctx.name}:recover") as conn:
-        server, end = server_info.read(conn), server_info.position(conn)
+        server, end = server_info.read_server(conn), server_info.position(conn)
         problem: PenstockError | None = _problem(ctx, conn, record)
-        found = slot.read(conn, record.slot)
+        found = slot.read_slot(conn, record.slot)
         published, tables = _to_copy(ctx, conn)
     if server.database != record.database and problem is not None:
         raise problem
@@ -172,7 +172,7 @@ def _resumable(record: PipelineRecord, found: SlotFacts | None) -> str:
 
 def _to_copy(ctx: Context, conn: session.SourceSession) -> tuple[bool, Sequence[SourceTable]]:
     """Return whether the publication is there, and its tables, or those that it will have when it is created again."""
-    found = catalog_snapshot.read(conn, ctx.pipeline.publication, patterns=ctx.pipeline.tables, sizes=True)
+    found = catalog_snapshot.read_catalog(conn, ctx.pipeline.publication, patterns=ctx.pipeline.tables, sizes=True)
     return found.publication is not None, found.tables if found.publication else found.chosen
 
 
@@ -203,7 +203,7 @@ def _unready(ctx: Context) -> tuple[list[Finding], list[Finding]]:
     A publication that has to be made again must not make a table refuse the application's updates.
     """
     with session.connect(ctx.source, what=f"{ctx.name}:recover") as conn:
-        published = publication.read(conn, ctx.pipeline.publication) is not None
+        published = publication.read_publication(conn, ctx.pipeline.publication) is not None
     failed = [finding for finding in check.failures(check.check(ctx)) if finding.slug not in _FIXED]
     alone = [finding for finding in failed if published and finding.slug == _OF_ONE_TABLE]
     return [finding for finding in failed if finding not in alone], alone
@@ -223,10 +223,10 @@ def _not_ready(failed: Sequence[Finding]) -> SourceError:
 
 
 def _drop_remains(ctx: Context, conn: session.SourceSession, record: PipelineRecord) -> None:
-    found = slot.read(conn, record.slot)
+    found = slot.read_slot(conn, record.slot)
     if found is None:
         return
-    if refusal := _not_ours(record, found, server_info.read(conn)):
+    if refusal := _not_ours(record, found, server_info.read_server(conn)):
         raise refusal
     slot.drop(conn, record.slot)
     ctx.progress(f"ran: {slot.drop_statement(record.slot)}")

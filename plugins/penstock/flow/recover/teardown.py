@@ -20,16 +20,16 @@ def teardown(ctx: Context, *, dry_run: bool = True) -> list[str]:
     statements: list[str] = []
     record = ctx.ledger.pipelines.get(ctx.name)
     with session.connect(ctx.source, what=f"{ctx.name}:teardown") as conn, slot_work(ctx):
-        found = slot.read(conn, record.slot)
+        found = slot.read_slot(conn, record.slot)
         if found is not None:
-            strange = slot_ownership.why_not_ours(record, found, server_info.read(conn))
+            strange = slot_ownership.why_not_ours(record, found, server_info.read_server(conn))
             if strange is None:
                 statements.append(slot.drop_statement(record.slot))
                 if not dry_run:
                     slot.drop(conn, record.slot)
             else:
                 ctx.progress(f"slot {record.slot} stays: {strange}")
-        published = publication.read(conn, ctx.pipeline.publication)
+        published = publication.read_publication(conn, ctx.pipeline.publication)
         if published is not None and _is_ours(record, published):
             statements.append(publication.drop_statement(ctx.pipeline.publication))
             if not dry_run:

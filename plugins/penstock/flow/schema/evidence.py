@@ -243,7 +243,7 @@ def _rewritten_as_told(
         return frozenset(kept)
     with leaf_rows.looking(ctx.reader, what=f"{ctx.name}:look") as rows:
         for oid, each in full.items():
-            if rows.ask(leaf_rows.holds_row_of, leaves[oid], each.writer, each.command):
+            if rows.inspect(leaf_rows.holds_row_of, leaves[oid], each.writer, each.command):
                 kept.add(oid)
     return frozenset(kept)
 
@@ -265,7 +265,7 @@ def _emptied(ctx: Context, case: Undecided, explained: Set[int]) -> dict[int, st
     if not open_:
         return {}
     with leaf_rows.looking(ctx.reader, what=f"{ctx.name}:look") as rows:
-        found = {leaf.oid: rows.ask(leaf_rows.empty_in, leaf) for leaf in open_}
+        found = {leaf.oid: rows.inspect(leaf_rows.empty_in, leaf) for leaf in open_}
     return {oid: snapshot for oid, snapshot in found.items() if snapshot is not None}
 
 

@@ -168,8 +168,8 @@ def _cleared(ctx: Context, known: Known, now: SourceTable) -> frozenset[int]:
     if not (suspected.arrived or sure):
         return frozenset()
     with leaf_rows.looking(ctx.reader, what=f"{ctx.name}:look") as rows:
-        cleared = {leaf.oid for leaf, since in suspected.arrived if rows.ask(leaf_rows.only_sent, leaf, since)}
-        cleared |= {leaf.oid for leaf in sure if oldest is not None and rows.ask(leaf_rows.kept, leaf, oldest)}
+        cleared = {leaf.oid for leaf, since in suspected.arrived if rows.inspect(leaf_rows.only_sent, leaf, since)}
+        cleared |= {leaf.oid for leaf in sure if oldest is not None and rows.inspect(leaf_rows.kept, leaf, oldest)}
     return frozenset(cleared)
 
 
@@ -188,7 +188,7 @@ def _blank(ctx: Context, leaves: Sequence[Leaf]) -> list[Leaf]:
     if not leaves:
         return []
     with leaf_rows.looking(ctx.reader, what=f"{ctx.name}:look") as rows:
-        return [leaf for leaf in leaves if rows.ask(leaf_rows.only_sent, leaf, ())]
+        return [leaf for leaf in leaves if rows.inspect(leaf_rows.only_sent, leaf, ())]
 
 
 def _undecided(

@@ -77,5 +77,5 @@ def _has_all(ctx: Context, now: SourceTable, xid: int, rows: int) -> bool:
     if not now.changes_silently:
         return True
     with leaf_rows.looking(ctx.reader, what=f"{ctx.name}:look") as look:
-        found = [look.ask(leaf_rows.refilled, leaf, xid) for leaf in now.leaves if leaf.kind == "r"]
+        found = [look.inspect(leaf_rows.refilled, leaf, xid) for leaf in now.leaves if leaf.kind == "r"]
     return sum(each or 0 for each in found) == rows and None not in found

@@ -60,12 +60,12 @@ def listen(ctx: Context, conn: SourceSession) -> tuple[str | None, list[str]]:
         ddl_trigger.record(conn)
     except SourceError as error:
         return None, [f"tried as without the event trigger, which the scratch database did not take: {error.message}"]
-    return ddl_trigger.read(conn).token, []
+    return ddl_trigger.read_trigger(conn).token, []
 
 
 def heard(conn: SourceSession, token: str | None) -> Heard:
     """Read what was told since `listen`; raises SourceError."""
-    if token is None or ddl_trigger.read(conn).token != token:
+    if token is None or ddl_trigger.read_trigger(conn).token != token:
         return Heard()
     states = [ddl_message.read_text(content) for content in ddl_trigger.recorded(conn)]
     told: dict[int, list[Told]] = {}

@@ -65,9 +65,9 @@ def blank(place: Connection, before: CatalogSnapshot, after: CatalogSnapshot) ->
         new = [*possible.arrived, *((leaf, ()) for leaf in possible.rewritten)]
         if new := [(leaf, since) for leaf, since in new if leaf.oid not in there]:
             with leaf_rows.looking(place, what="trial") as rows:
-                found |= {leaf.oid for leaf, since in new if rows.ask(leaf_rows.only_sent, leaf, since)}
+                found |= {leaf.oid for leaf, since in new if rows.inspect(leaf_rows.only_sent, leaf, since)}
     return frozenset(found)
 
 
 def _read(ctx: Context, conn: SourceSession) -> CatalogSnapshot:
-    return catalog_snapshot.read(conn, ctx.pipeline.publication, patterns=ctx.pipeline.tables)
+    return catalog_snapshot.read_catalog(conn, ctx.pipeline.publication, patterns=ctx.pipeline.tables)

@@ -109,9 +109,9 @@ def try_files(ctx: Context, files: Sequence[Path], scratch: Scratch) -> Trial:
         with _session(ctx, made.admin) as conn:
             token, said = hearing.listen(ctx, conn)
         with _session(ctx, made.user) as conn:
-            if publication.read(conn, ctx.pipeline.publication) is None:
+            if publication.read_publication(conn, ctx.pipeline.publication) is None:
                 publication.ensure(conn, ctx.pipeline)
-            version = server_info.read(conn).version
+            version = server_info.read_server(conn).version
             before = looks.settled(ctx, conn, source.hindrance if source else None)
         notes += said
         notes += _checked(source, before.found, complaints, dumped=not scratch.schema_files)
@@ -149,8 +149,10 @@ def _source(ctx: Context, scratch: Scratch) -> tuple[_Source | None, list[str]]:
     try:
         with session.connect(ctx.source, what=f"{ctx.name}:trial") as conn:
             found = _Source(
-                server=server_info.read(conn),
-                found=catalog_snapshot.read(conn, ctx.pipeline.publication, patterns=ctx.pipeline.tables, sizes=True),
+                server=server_info.read_server(conn),
+                found=catalog_snapshot.read_catalog(
+                    conn, ctx.pipeline.publication, patterns=ctx.pipeline.tables, sizes=True
+                ),
                 roles=database.roles(conn),
                 search_path=database.search_path(conn),
                 extensions=database.extensions(conn),

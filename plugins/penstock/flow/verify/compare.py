@@ -67,7 +67,7 @@ def compare(
     if records is None:
         records = [record for record in ctx.ledger.tables.all(ctx.name) if record.state != "dropped"]
     with session.connect(ctx.source, what=f"{ctx.name}:compare") as conn:
-        look = catalog_snapshot.read(conn, ctx.pipeline.publication)
+        look = catalog_snapshot.read_catalog(conn, ctx.pipeline.publication)
         published = look.by_oid
         there: list[ComparedTable] = []
         found: dict[Target, TableComparison] = {}

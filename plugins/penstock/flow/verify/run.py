@@ -120,7 +120,7 @@ class _Run:
 
     def read_source(self, chosen: Sequence[Chosen]) -> Iterator[_Read]:
         """Read the source's side of everything, while the lake is still on its way."""
-        look = catalog_snapshot.read(self.exact.conn, self.ctx.pipeline.publication)
+        look = catalog_snapshot.read_catalog(self.exact.conn, self.ctx.pipeline.publication)
         published = look.by_oid
         for each in chosen:
             if each.unreadable is not None:

@@ -59,12 +59,12 @@ def check(
 
     `reader` is a session of the role that reads tables, if it is another one. `schedule_seconds` is the time between two captures; `own_slot` says that a slot that exists is known to be ours.
     """
-    asked = ask(conn, pipeline, reader=reader, schedule_seconds=schedule_seconds, own_slot=own_slot)
+    asked = gather_facts(conn, pipeline, reader=reader, schedule_seconds=schedule_seconds, own_slot=own_slot)
     findings = (finding for rule in RULES for finding in rule(asked))
     return sorted(findings, key=lambda finding: _ORDER.index(finding.level))
 
 
-def ask(
+def gather_facts(
     conn: SourceSession,
     pipeline: Pipeline,
     *,
@@ -75,7 +75,7 @@ def ask(
     """Ask the source all that the rules need; raises SourceError."""
     (role,) = conn.records(Role, "preflight/role")
     slots = slot.all_slots(conn)
-    found = catalog_snapshot.read(conn, pipeline.publication, patterns=pipeline.tables)
+    found = catalog_snapshot.read_catalog(conn, pipeline.publication, patterns=pipeline.tables)
     wanted = found.chosen
     tables = wanted if found.publication is None else found.tables
     relations = {
@@ -83,7 +83,7 @@ def ask(
         *(leaf.oid for table in tables for leaf in table.leaves),
     }
     joining = {table.oid for table in wanted} - {table.oid for table in found.tables}
-    refused = refusals.read(conn, pipeline.publication, joining=joining, publish=pipeline.source.publish)
+    refused = refusals.read_refusals(conn, pipeline.publication, joining=joining, publish=pipeline.source.publish)
     oids = sorted(relations)
     settings = [
         row
@@ -95,7 +95,7 @@ def ask(
         pipeline=pipeline,
         schedule_seconds=schedule_seconds,
         own_slot=own_slot,
-        server=server_info.read(conn),
+        server=server_info.read_server(conn),
         role=role,
         slots=slots,
         own=next((each for each in slots if each.name == pipeline.slot), None),
@@ -109,6 +109,6 @@ def ask(
         reads=(reader or conn).records(Privileges, "preflight/privileges", oids=oids),
         unpinned=settings,
         foreign=conn.records(ForeignRows, "preflight/foreign_rows"),
-        ddl_trigger=ddl_trigger.read(conn) if pipeline.source.ddl_trigger else None,
+        ddl_trigger=ddl_trigger.read_trigger(conn) if pipeline.source.ddl_trigger else None,
         refused=refusals.by_table(refused),
     )

@@ -52,7 +52,7 @@ def run(programs: Programs, scratch: Connection, files: Sequence[Path]) -> Tried
             f"expected {_names(files)} to end outside of a transaction, but the last one is open and so is rolled back; "
             "end it with COMMIT",
         )
-    return Tried(tuple(_said(found) for found in _ERROR.finditer(said.stderr)))
+    return Tried(tuple(_failure_message(found) for found in _ERROR.finditer(said.stderr)))
 
 
 def _failed(said: str, files: Sequence[Path]) -> ConfigError:
@@ -64,12 +64,12 @@ def _failed(said: str, files: Sequence[Path]) -> ConfigError:
     which = _shown(statement["text"]) if statement else ""
     return ConfigError(
         "migration-failed",
-        f"expected {_names(files)} to run on the source's schema, but {_said(found)}{which}; correct the file, or give the "
+        f"expected {_names(files)} to run on the source's schema, but {_failure_message(found)}{which}; correct the file, or give the "
         "scratch database what it lacks",
     )
 
 
-def _said(found: re.Match[str]) -> str:
+def _failure_message(found: re.Match[str]) -> str:
     state = found["state"]
     hidden = state is not None and _VALUES.fullmatch(state)
     message = "a message that may quote values and is not shown" if hidden else found["said"]
