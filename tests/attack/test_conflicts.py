@@ -105,7 +105,7 @@ def test_the_first_conflict_is_reported_and_ends_with_a_comparison_or_a_copy(env
     with env16.ctx.ledger.page.panels() as panel:
         page = {row.name: views.table(row) for row in panel.tables(env16.name)}
     assert (page["t"].conflicts, page["t"].suspected, page["sound"].misfits) == (met, True, 1)
-    assert {each.slug for each in health.look(env16.ctx).findings} >= {"divergence-suspected"}
+    assert {each.slug for each in health.judge_pipeline(env16.ctx).findings} >= {"divergence-suspected"}
 
     change(env16, "delete from t where id = 3")
     publish(env16, deliver)

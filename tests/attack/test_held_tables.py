@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from penstock.flow import check, status
-from penstock.flow.health.run import look
+from penstock.flow.health.run import judge_pipeline
 from penstock.flow.load import resync_request
 from penstock.flow.load import run as rebuild
 from penstock.flow.recover import resume
@@ -130,7 +130,7 @@ def test_what_reads_no_rows_of_a_held_table_does_not_wait_for_it(landing_env: Pi
     landing_env.ctx.ledger.tables.pause(landing_env.name, t.oid, slug="schema-change", reason="a column was renamed")
 
     with holding(landing_env, "prepared", "commit"):
-        assert {each.slug for each in look(landing_env.ctx).findings} == {"table-paused"}
+        assert {each.slug for each in judge_pipeline(landing_env.ctx).findings} == {"table-paused"}
         assert [each.subject for each in check.check(landing_env.ctx) if each.level == "error"] == []
         assert status.status(landing_env.ctx).source is not None
         assert resync_request.resync_lines(landing_env.ctx, ["public.t"])

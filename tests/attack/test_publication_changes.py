@@ -7,7 +7,7 @@ import pytest
 
 from penstock.errors import LakeError, SourceError
 from penstock.flow.check import check
-from penstock.flow.health.run import look
+from penstock.flow.health.run import judge_pipeline
 from penstock.flow.load import run as rebuild
 from penstock.flow.load import waiting
 from penstock.flow.load.resync_request import to_copy
@@ -94,7 +94,9 @@ def test_a_key_that_is_not_sent_any_more_is_named_as_such_and_the_table_is_copie
     assert "it does not send stored generated columns any more" in found["t"][1]
     assert found["k"][0] == "no-usable-identity"
     assert "(a generated one is not)" in found["k"][1]
-    assert ("no-usable-identity", "public.k") in {(each.slug, each.subject) for each in look(env.ctx).findings}
+    assert ("no-usable-identity", "public.k") in {
+        (each.slug, each.subject) for each in judge_pipeline(env.ctx).findings
+    }
     with pytest.raises(psycopg.errors.InvalidColumnReference):
         env.sql("update k set a = 5")
 
@@ -103,7 +105,7 @@ def test_a_key_that_is_not_sent_any_more_is_named_as_such_and_the_table_is_copie
     flush(env)
     env.capture()
     assert set(paused(env)) == {"t", "k"}
-    assert "no-usable-identity" not in {each.slug for each in look(env.ctx).findings}
+    assert "no-usable-identity" not in {each.slug for each in judge_pipeline(env.ctx).findings}
 
 
 @pytest.mark.slow
@@ -138,7 +140,7 @@ def captured(env: PipelineEnv, statements: str) -> dict[str, str]:
 
 def alarms(env: PipelineEnv) -> dict[str, str]:
     """Return the levels of what slot health finds wrong with the publication."""
-    return {each.slug: each.level for each in look(env.ctx).findings if each.slug == "publication-narrow"}
+    return {each.slug: each.level for each in judge_pipeline(env.ctx).findings if each.slug == "publication-narrow"}
 
 
 # --- the publication's own row -------------------------------------------------------------------------------------------

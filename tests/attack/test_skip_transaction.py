@@ -321,7 +321,7 @@ def test_where_the_server_cannot_read_its_own_wal_recovery_is_allowed_and_ends_i
     flush(env)
     with pytest.raises(SourceError, match="decoding-limit"):
         env.capture()
-    assert recover.look(env.ctx).slug == "wal-unreadable"
+    assert recover.assess(env.ctx).slug == "wal-unreadable"
 
     found = looked(env)
     assert not found.passable
@@ -333,7 +333,7 @@ def test_where_the_server_cannot_read_its_own_wal_recovery_is_allowed_and_ends_i
     with pytest.raises(SourceError, match="wal-unreadable"):
         resume.resume(env.ctx)
 
-    outlook = recover.look(env.ctx)
+    outlook = recover.assess(env.ctx)
     assert "broken by [wal-unreadable]" in outlook.lines[0]
     recover.begin(env.ctx, outlook)
     recover.new_era(env.ctx)
@@ -357,4 +357,4 @@ def test_recovery_is_refused_where_the_slot_can_be_moved_on(landing_env16: Pipel
 
     assert looked(env).passable
     with pytest.raises(LedgerError, match="nothing-to-recover"):
-        recover.look(env.ctx)
+        recover.assess(env.ctx)

@@ -90,7 +90,7 @@ def halt(env: PipelineEnv, expected: str) -> None:
 
 def stays_halted(env: PipelineEnv, expected: str) -> None:
     """Try what a person may try: look at a recovery, resume, and capture even where the ledger lets it."""
-    assert "resume is enough" not in "\n".join(recover.look(env.ctx).lines)
+    assert "resume is enough" not in "\n".join(recover.assess(env.ctx).lines)
     with pytest.raises(SourceError, match=f"source-changed.*{expected}"), record_errors(env.ctx):
         resume(env.ctx)
     env.ctx.ledger.pipelines.resume(env.name)
@@ -147,7 +147,7 @@ def test_a_source_with_another_history_stays_halted_wherever_its_slot_is_moved_t
     take_back(env.source.server, kept)
     halt(env, "written WAL only up to")
     write_beyond(env, place)
-    assert "recovery is the only way on" in "\n".join(recover.look(env.ctx).lines)
+    assert "recovery is the only way on" in "\n".join(recover.assess(env.ctx).lines)
     stays_halted(env, "other changes there")
     advance(env, place)
     stays_halted(env, "another history was found at the source before")
@@ -197,7 +197,7 @@ def test_a_source_that_is_put_back_as_it_was_is_proved_and_continues(env: Pipeli
     halt(env, "written WAL only up to")
 
     take_back(server, right)
-    assert "resume reads the WAL from" in "\n".join(recover.look(env.ctx).lines)
+    assert "resume reads the WAL from" in "\n".join(recover.assess(env.ctx).lines)
     resume(env.ctx)
 
     env.sql("insert into t values (4)")

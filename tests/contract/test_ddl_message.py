@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from penstock.contract.ddl_message import MOST_BYTES, VERSION, read, read_text
+from penstock.contract.ddl_message import MOST_BYTES, VERSION, read_message, read_text
 from penstock.contract.table_state import FileBefore, TableState
 
 TOKEN = "16390.740 16391.741 16392.16392 16393.742 16394.743 16395.744"
@@ -59,16 +59,16 @@ def wrapped(text: bytes) -> bytes:
 
 
 def test_what_the_trigger_writes_is_read() -> None:
-    state, gone, before = (read(wrapped(json.dumps(each).encode())).said for each in GENUINE)
+    state, gone, before = (read_message(wrapped(json.dumps(each).encode())).said for each in GENUINE)
 
     assert isinstance(state, TableState)
     assert (state.count, state.columns[3], state.dropped) == (3, ("größe", 1043, 24), {2: 742})
     assert (state.versions, state.xid, state.written) == ({1: 743, 3: 740}, 4294968039, (743, 2))
     assert gone == TableState(16400, TOKEN, xid=743, gone=True)
     assert before == FileBefore(9, None, 7, 5, empty=False)
-    assert read(bytes(32) + (77).to_bytes(8) + json.dumps(STATE).encode()) == (77, state)
+    assert read_message(bytes(32) + (77).to_bytes(8) + json.dumps(STATE).encode()) == (77, state)
     widest = STATE | {"count": 1600, "dropped": [], "columns": [[n, "\x01" * 63, 23, -1, 7] for n in range(1, 1601)]}
-    assert isinstance(read(wrapped(json.dumps(widest).encode())).said, TableState)
+    assert isinstance(read_message(wrapped(json.dumps(widest).encode())).said, TableState)
 
 
 def replaced(value: Any, place: tuple[Any, ...]) -> Any:
@@ -133,11 +133,11 @@ def test_another_encoding_than_utf_8_says_nothing(encoding: str) -> None:
 def test_a_message_costs_memory_in_proportion_to_its_bytes_alone() -> None:
     for text in (HUGE, "[" * MOST_BYTES, "[" + "0," * (MOST_BYTES // 2), '{"version":5,"count":400000000,"oid":1}'):
         tracemalloc.start()
-        assert read(wrapped(text.encode())[:MOST_BYTES]).said is None
+        assert read_message(wrapped(text.encode())[:MOST_BYTES]).said is None
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 40 * MOST_BYTES
-    assert read(bytes(MOST_BYTES + 1)).said is None
+    assert read_message(bytes(MOST_BYTES + 1)).said is None
 
 
 def mutated(random: Random) -> bytes:
@@ -178,7 +178,7 @@ def within_bounds(said: TableState | FileBefore) -> bool:
 def test_of_messages_that_somebody_has_changed_none_raises_an_error_or_leaves_the_bounds(number: int) -> None:
     random, read_ones = Random(number), 0
     for _ in range(number):
-        said = read(mutated(random)).said
+        said = read_message(mutated(random)).said
         read_ones += said is not None
         assert said is None or within_bounds(said)
 

@@ -14,7 +14,7 @@ from penstock.engine import duck, split, task, vectors
 from penstock.engine.files import Files
 from penstock.engine.order import Column, LandedFile, MergeAnswer, MergeOrder, SourceSnapshot, TargetFile
 from penstock.engine.split import Answer, Shape
-from penstock.engine.target import read
+from penstock.engine.target import scan_sql
 from penstock.errors import LakeError
 from penstock.jobs.merge_plan import FileRef, TableResult
 from penstock.lake.columns import MISFITS, lake_column
@@ -191,7 +191,7 @@ def _rows(table: FolderTable) -> Iterator[list[Any]]:
     every = range(len(order.columns))
     with duck.connect(order.resources, Files()) as db:
         columns = ", ".join([*(f"t{i}" for i in every), "tm"])
-        read_all = f"select file_index, file_row_number, {columns} from {read(db, order, every)}"
+        read_all = f"select file_index, file_row_number, {columns} from {scan_sql(db, order, every)}"
         for file, position, *values in db.rows(read_all):
             if position not in gone.get(file, ()):
                 yield values

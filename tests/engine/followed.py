@@ -21,7 +21,7 @@ from penstock.config.connections import Connection
 from penstock.contract.manifest import FileEntry
 from penstock.engine import duck, vectors
 from penstock.engine.files import Files
-from penstock.engine.target import read
+from penstock.engine.target import scan_sql
 from penstock.flow.capture.window import land
 from penstock.jobs.copy_plan import CopyPlan
 from penstock.jobs.merge_plan import FileRef
@@ -152,7 +152,7 @@ def _lake_rows(table: FolderTable, names: Sequence[str]) -> Iterator[pa.Table]:
     gone = vectors.gone(Files().lake, order.target, range(len(order.target)))
     values = ", ".join(f'values.t{at} as "{name}"' for at, name in enumerate(names))
     with duck.connect(order.resources, Files()) as db:
-        query = f"select file_index, file_row_number, {values}, tm as _misfits from {read(db, order, range(len(names)))} as values"
+        query = f"select file_index, file_row_number, {values}, tm as _misfits from {scan_sql(db, order, range(len(names)))} as values"
         for batch in db.connection.sql(query).to_arrow_reader():
             places = zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)
             there = pa.array([position not in gone.get(file, ()) for file, position in places], pa.bool_())

@@ -117,7 +117,7 @@ def run(env: PipelineEnv, verb: str) -> None:
     elif verb == "copy":
         bootstrap.copy(env.ctx, copy_without_spark)
     elif verb == "recover":
-        recover.begin(env.ctx, recover.look(env.ctx))
+        recover.begin(env.ctx, recover.assess(env.ctx))
         recover.new_era(env.ctx)
         bootstrap.copy(env.ctx, copy_without_spark)
     elif verb == "resync":  # whatever waits
@@ -140,7 +140,7 @@ def run(env: PipelineEnv, verb: str) -> None:
         start, end = map(datetime.fromisoformat, verb.removeprefix("fill:").split("/"))
         changelog.fill(env.ctx, Interval(start, end), no_spark)
     elif verb.startswith("settle:"):
-        changelog.settle(env.ctx, verb.removeprefix("settle:"))
+        changelog.publish(env.ctx, verb.removeprefix("settle:"))
     elif verb == "plan":
         merge.plan(env.ctx)
     elif verb.startswith("publish-last:"):

@@ -110,7 +110,7 @@ def test_a_fill_killed_after_its_commit_was_done_and_may_be_done_again(watched: 
 
     assert env.ctx.ledger.changelogs.fills(env.name, limit=1)[0].attempt == attempt
     assert holds(env, slot, "keyed", third.start, third.end) == ["I", "U"]
-    changelog.settle(env.ctx, attempt)
+    changelog.publish(env.ctx, attempt)
     env.changelog(third.start, third.end)
     assert holds(env, slot, "keyed", third.start, third.end) == ["I", "U"]
 

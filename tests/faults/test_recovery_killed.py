@@ -120,7 +120,7 @@ def readable(env: PipelineEnv) -> list[tuple[object, ...]]:
 
 def test_the_switch_is_whole_or_not_at_all(env: PipelineEnv) -> None:
     lose_the_slot(env, 60)
-    recover.begin(env.ctx, recover.look(env.ctx))
+    recover.begin(env.ctx, recover.assess(env.ctx))
     recover.new_era(env.ctx)
     bootstrap.copy(env.ctx, copy_without_spark)
     attempt = merge.plan(env.ctx)
@@ -145,7 +145,7 @@ def test_the_switch_is_whole_or_not_at_all(env: PipelineEnv) -> None:
 def test_the_last_merge_of_an_era_may_be_killed_too(env: PipelineEnv) -> None:
     for when in ("before", "after"):
         lose_the_slot(env, 70)
-        recover.begin(env.ctx, recover.look(env.ctx))
+        recover.begin(env.ctx, recover.assess(env.ctx))
         attempt = merge.plan(env.ctx, last=True)
         assert attempt is not None
         env.submit(merge.job(env.ctx, attempt))
@@ -165,7 +165,7 @@ def test_a_merge_of_the_era_before_can_publish_nothing(env: PipelineEnv) -> None
     overtaken = merge.plan(env.ctx)
     assert overtaken is not None
     env.submit(merge.job(env.ctx, overtaken))
-    recover.begin(env.ctx, recover.look(env.ctx))
+    recover.begin(env.ctx, recover.assess(env.ctx))
     recover.new_era(env.ctx)
     before = readable(env)
 
@@ -201,7 +201,7 @@ def test_a_merge_that_was_published_by_half_is_known_before_the_era_ends(
         env.submit(merge.job(env.ctx, attempt))
         killed(env, f"publish:{attempt}", Step.POINTERS_MOVED_BY_MERGE, "after", "1")
 
-        recover.begin(env.ctx, recover.look(env.ctx))
+        recover.begin(env.ctx, recover.assess(env.ctx))
         recover.new_era(env.ctx)
         assert attempt in {cut.attempt for cut in env.ctx.ledger.merges.cuts(env.name)}
         bootstrap.copy(env.ctx, copy_without_spark)

@@ -58,7 +58,7 @@ def recovered(env: PipelineEnv, meanwhile: Callable[[], None] = lambda: None, *,
         if job.application.stem == "copy_tables":
             meanwhile()
 
-    outlook = recover.look(env.ctx)
+    outlook = recover.assess(env.ctx)
     recover.begin(env.ctx, outlook)
     carry_out(env.ctx, RECOVERY, submit, merge_first=merge_first)
     return outlook

@@ -333,9 +333,9 @@ def test_a_spark_run_that_outlived_its_task_changes_nothing(watched: tuple[Pipel
     filled = snapshots(env, "keyed")
 
     with pytest.raises(LakeError, match="publish-conflict"):
-        changelog.settle(env.ctx, overtaken)
+        changelog.publish(env.ctx, overtaken)
     with pytest.raises(LakeError, match="spark-failed"):
-        changelog.settle(env.ctx, silent)
+        changelog.publish(env.ctx, silent)
     env.submit(changelog.job(env.ctx, silent))
 
     assert snapshots(env, "keyed") == filled

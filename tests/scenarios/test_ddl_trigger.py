@@ -57,7 +57,7 @@ def test_rewrites_that_may_have_changed_a_value_cost_what_they_did(env16: Pipeli
     assert "column u was added" in reasons["with_uuids"]
     fetched = {each.name for each in env.ctx.ledger.tables.all(env.name) if each.fetchable}
     assert fetched == reasons.keys() - {"with_uuids"}, "its key is in doubt"
-    told = env.ctx.ledger.events.untold(env.name, "schema-followed")
+    told = env.ctx.ledger.events.unannounced(env.name, "schema-followed")
     assert not [each.message for each in told if "type" in each.message]
 
 
@@ -104,7 +104,7 @@ def test_a_rewrite_is_followed_over_several_windows_that_are_killed_before_they_
     assert set(paused(env)) == {"computed_later"}
     assert [each.name.rpartition(".")[2] for each in compare(env.ctx).tables if each.equal] == ["followed"]
     assert copies(env) == copied
-    told = env.ctx.ledger.events.untold(env.name, "schema-followed")
+    told = env.ctx.ledger.events.unannounced(env.name, "schema-followed")
     assert [each.table_name for each in told if "changed its type" in each.message] == ["public.followed"] * 3
 
 

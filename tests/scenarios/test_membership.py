@@ -137,7 +137,9 @@ def test_a_pipeline_for_all_tables_begins_on_an_empty_database_and_takes_each_as
     assert landing_env.ctx.ledger.pipelines.get(landing_env.name).state == "running"
     assert landing_env.capture().changes == 0
     assert merge.plan(landing_env.ctx) is None
-    assert not {"slot-orphaned", "slot-missing"} & {each.slug for each in health.look(landing_env.ctx).findings}
+    assert not {"slot-orphaned", "slot-missing"} & {
+        each.slug for each in health.judge_pipeline(landing_env.ctx).findings
+    }
 
     landing_env.sql("create table first (id int primary key); insert into first values (1)")
     landing_env.capture()

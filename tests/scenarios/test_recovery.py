@@ -94,7 +94,7 @@ def test_the_same_is_recovered_on_postgresql_15(
 def recovers(env: PipelineEnv, slug: str) -> None:
     """Dry run, recover and compare, with a look at the lake while the tables are copied."""
     before = traces(env)
-    outlook = recover.look(env.ctx)
+    outlook = recover.assess(env.ctx)
     assert outlook.slug == slug
     said = "\n".join(outlook.lines)
     position = env.ctx.ledger.pipelines.get(env.name).position
@@ -128,7 +128,7 @@ def recovers(env: PipelineEnv, slug: str) -> None:
     assert {cut.era for cut in env.ctx.ledger.merges.cuts(env.name)} == {1, 2}
     assert kept(env) == old["item"], "the old table stays, under another name, until somebody drops it"
     with pytest.raises(LedgerError, match="nothing-to-recover"):
-        recover.look(env.ctx)
+        recover.assess(env.ctx)
 
 
 def kept(env: PipelineEnv, era: int = 1) -> list[tuple[object, ...]]:
@@ -157,7 +157,7 @@ def test_a_pipeline_is_recovered_again_and_again_and_each_era_is_kept(env16: Pip
 def test_a_slot_that_is_lost_while_tables_are_copied_begins_another_era(env16: PipelineEnv) -> None:
     begin(env16)
     drop_slot(env16)
-    recover.begin(env16.ctx, recover.look(env16.ctx))
+    recover.begin(env16.ctx, recover.assess(env16.ctx))
     recover.new_era(env16.ctx)
 
     def lose(job: object) -> None:
@@ -168,7 +168,7 @@ def test_a_slot_that_is_lost_while_tables_are_copied_begins_another_era(env16: P
         bootstrap.copy(env16.ctx, lose)
     env16.sql(LOST)
 
-    assert recover.look(env16.ctx).slug == "slot-missing"
+    assert recover.assess(env16.ctx).slug == "slot-missing"
     recovered(env16)
     follows(env16)
     assert env16.ctx.ledger.pipelines.get(env16.name).era == 3
@@ -196,7 +196,7 @@ def test_a_healthy_pipeline_is_not_recovered(env16: PipelineEnv) -> None:
     before = traces(env16)
 
     with pytest.raises(LedgerError, match="nothing-to-recover"):
-        recover.look(env16.ctx)
+        recover.assess(env16.ctx)
 
     assert traces(env16) == before
 
@@ -206,7 +206,7 @@ def test_a_pipeline_that_was_never_bootstrapped_is_not_recovered(env16: Pipeline
     bootstrap.prepare(env16.ctx)
 
     with pytest.raises(LedgerError, match="not-bootstrapped"):
-        recover.look(env16.ctx)
+        recover.assess(env16.ctx)
 
 
 # --- servers of one's own ---------------------------------------------------------------------------------------------
@@ -266,7 +266,7 @@ def test_what_must_be_fixed_first_is_said_and_nothing_is_dropped_before_that(own
     consume(own)
     drop_publication(own)
     own.sql("alter table item drop constraint item_pkey")
-    outlook = recover.look(own.ctx)
+    outlook = recover.assess(own.ctx)
     assert any("must be fixed first" in line and "public.item" in line for line in outlook.lines)
 
     recover.begin(own.ctx, outlook)
@@ -315,7 +315,7 @@ def test_a_server_that_was_restored_from_a_dump_is_recovered(
 
     with pytest.raises(SourceError, match="source-changed"), record_errors(own.ctx):
         own.capture()
-    outlook = recover.look(own.ctx)
+    outlook = recover.assess(own.ctx)
     assert "on another server or timeline" in "\n".join(outlook.lines)
     recovers(own, "source-changed")
     restored.remove()

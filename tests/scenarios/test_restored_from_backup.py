@@ -202,7 +202,7 @@ def test_a_halt_for_the_lake_is_not_resumed_before_the_lake_is_right(env16: Pipe
     goes_on(env16)
     newer = backups.of_catalog(env16, "newer")
     put_back()
-    recover.begin(env16.ctx, recover.look(env16.ctx))
+    recover.begin(env16.ctx, recover.assess(env16.ctx))
 
     with pytest.raises(LakeError, match="foreign-commit"):
         resume.resume(env16.ctx)
@@ -227,7 +227,7 @@ def test_a_cut_that_is_published_while_recovery_looks_is_no_reason_to_recover(
     monkeypatch.setattr(lake_state, "_problem", meanwhile)
 
     with pytest.raises(LedgerError, match="nothing-to-recover"):
-        recover.look(env16.ctx)
+        recover.assess(env16.ctx)
     equal(env16)
 
 
@@ -313,7 +313,7 @@ def recovers_from(env: PipelineEnv, slug: str) -> None:
     """See the work fail by this name, recover, and see source and lake equal from then on."""
     with pytest.raises(PenstockError, match=rf"^\[{slug}\]"):
         work(env)
-    said = recover.look(env.ctx)
+    said = recover.assess(env.ctx)
     assert said.slug == slug
     if any(line.startswith("you must run: select pg_drop_replication_slot(") for line in said.lines):
         env.sql(
@@ -323,4 +323,4 @@ def recovers_from(env: PipelineEnv, slug: str) -> None:
     equal(env)
     follows(env)
     with pytest.raises(LedgerError, match="nothing-to-recover"):
-        recover.look(env.ctx)
+        recover.assess(env.ctx)

@@ -44,7 +44,7 @@ def slots(env: PipelineEnv) -> list[tuple[str, str | None]]:
 def recovers_but_for_the_slot(env: PipelineEnv, reason: str) -> None:
     """Assert that recovery names the slot, says why it stays, and waits for a person."""
     there = slots(env)
-    outlook = recover.look(env.ctx)
+    outlook = recover.assess(env.ctx)
     assert any(line.startswith("you must run: select pg_drop") and reason in line for line in outlook.lines)
     recover.begin(env.ctx, outlook)
     with pytest.raises(SourceError, match=rf"slot-exists.*{reason}.*pg_drop_replication_slot"):
@@ -111,7 +111,7 @@ def test_a_slot_of_the_same_name_on_another_server_is_not_ours(landing_env16: Pi
 def test_a_slot_that_another_session_reads_is_not_dropped(landing_env16: PipelineEnv) -> None:
     begin(landing_env16)
     consume(landing_env16)
-    recover.begin(landing_env16.ctx, recover.look(landing_env16.ctx))
+    recover.begin(landing_env16.ctx, recover.assess(landing_env16.ctx))
 
     with reading(landing_env16):
         for call in (lambda: recover.new_era(landing_env16.ctx), lambda: teardown(landing_env16.ctx, dry_run=False)):
@@ -165,7 +165,7 @@ def test_a_pipeline_that_never_made_a_slot_drops_none(landing_env16: PipelineEnv
 def test_a_pipeline_file_that_names_another_slot_by_now_recovers_nothing(landing_env16: PipelineEnv) -> None:
     begin(landing_env16)
     drop_slot(landing_env16)
-    recover.begin(landing_env16.ctx, recover.look(landing_env16.ctx))
+    recover.begin(landing_env16.ctx, recover.assess(landing_env16.ctx))
 
     landing_env16.settings["source"]["slot"] = "somebody_elses"
     with pytest.raises(Exception, match=r"config-invalid.*to keep its slot"):

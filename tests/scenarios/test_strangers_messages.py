@@ -125,4 +125,4 @@ def test_a_table_whose_values_a_command_has_changed_is_not_followed_on_a_strange
     env.merge()
 
     assert set(paused(env)) == {"a"}
-    assert not env.ctx.ledger.events.untold(env.name, "schema-followed"), "no new type is told with old values"
+    assert not env.ctx.ledger.events.unannounced(env.name, "schema-followed"), "no new type is told with old values"

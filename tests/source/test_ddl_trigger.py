@@ -40,11 +40,11 @@ class Listener:
         return [json.loads(content[40:]) for content in self.contents()]
 
     def states(self) -> list[TableState]:
-        read = [ddl_message.read(content).said for content in self.contents()]
+        read = [ddl_message.read_message(content).said for content in self.contents()]
         return [state for state in read if isinstance(state, TableState)]
 
     def files(self) -> list[FileBefore]:
-        read = [ddl_message.read(content).said for content in self.contents()]
+        read = [ddl_message.read_message(content).said for content in self.contents()]
         return [file for file in read if isinstance(file, FileBefore)]
 
 
@@ -217,7 +217,10 @@ def test_a_partitions_file_is_told_before_it_is_rewritten(database: Database, li
     database.execute("alter table root alter a type bigint; alter table other alter a type bigint")
     ((after,),) = database.execute(file)
 
-    (full, empty), states = listener.files(), [ddl_message.read(content).said for content in listener.contents()[told:]]
+    (full, empty), states = (
+        listener.files(),
+        [ddl_message.read_message(content).said for content in listener.contents()[told:]],
+    )
     assert (full.file, full.empty, empty.file, empty.empty) == (before, False, empty.oid, True)
     told_after = next(each for each in listener.states()[::-1] if each.oid == full.oid)
     assert states.index(full) < states.index(told_after)
@@ -285,7 +288,7 @@ def test_what_cannot_be_found_out_is_said_to_be_missing(database: Database, list
 
     told = listener.told()[-1]
     assert told == {"version": ddl_message.VERSION, "tag": "CREATE TABLE", "missing": "22012"}
-    assert ddl_message.read(listener.contents()[-1]).said is None
+    assert ddl_message.read_message(listener.contents()[-1]).said is None
 
 
 def test_installed_again_it_stays_as_it_is_and_whatever_is_altered_shows(

@@ -171,7 +171,7 @@ def test_logical_messages_of_strangers_stay_on_the_server(source, conn, filled, 
     came = {logical: decoded(window(source, upto, logical=logical)) for logical in Logical}
 
     proved = [each.content for each in came[Logical.PROVED] if isinstance(each, LogicalMessage)]
-    assert [sorted(ddl_message.read(content).said.columns) for content in proved] == [[1, 2, 3]]
+    assert [sorted(ddl_message.read_message(content).said.columns) for content in proved] == [[1, 2, 3]]
     assert not [
         each
         for logical in (Logical.UNSENT, Logical.PASSED_OVER)

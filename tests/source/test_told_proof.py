@@ -51,7 +51,7 @@ def contents(database: Database, logical: Logical = Logical.PROVED, **options: A
 
 
 def heard(database: Database) -> list[list[str]]:
-    said = [ddl_message.read(content).said for content in contents(database)]
+    said = [ddl_message.read_message(content).said for content in contents(database)]
     return [[name for name, _, _ in each.columns.values()] for each in said if isinstance(each, TableState)]
 
 
@@ -116,7 +116,7 @@ def test_a_message_that_is_sent_again_in_its_own_transaction_stands_at_another_p
         conn.execute("alter table t add a int")
         conn.execute("alter table t add b int")
         conn.commit()
-    places = [ddl_message.read(content).place for content in contents(database)]
+    places = [ddl_message.read_message(content).place for content in contents(database)]
     assert len(set(places)) == 2
     assert places == sorted(places)
 
@@ -215,7 +215,7 @@ def test_a_new_secret_is_another_trigger_and_proves_nothing_of_before(database: 
     assert None not in (first, second)
     assert first != second
     assert heard(database) == [["id", "v", "a", "b"]]
-    assert [ddl_message.read(content).said.trigger for content in contents(database)] == [second]
+    assert [ddl_message.read_message(content).said.trigger for content in contents(database)] == [second]
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def answer(
         statuses.append(status)
     for error in broken:
         printing.say(sentence(str(error)))
-        found.append(_told(None, error))
+        found.append(_error_data(None, error))
         statuses.append(Status.REFUSED)
     if json:
         printing.show_json(found if every else found[0])
@@ -154,10 +154,10 @@ def _paused(ctx: Context) -> dict[int, tuple[str, str]]:
 def failed_with(name: str, error: PenstockError, data: Mapping[str, Any] | None = None) -> Answer:
     """Say where an error's runbook is, and return the error, and what is known besides, as plain data."""
     printing.say(f"Next: penstock runbook {error.slug} {name}")
-    return Answer({**(data or {}), **_told(name, error)}, status=status_of(error))
+    return Answer({**(data or {}), **_error_data(name, error)}, status=status_of(error))
 
 
-def _told(name: str | None, error: PenstockError) -> dict[str, Any]:
+def _error_data(name: str | None, error: PenstockError) -> dict[str, Any]:
     """Return an error as plain data."""
     return {"pipeline": name, "error": {"slug": error.slug, "message": error.message, "runbook": error.runbook}}
 

@@ -20,7 +20,7 @@ from penstock.errors import ConfigError
 
 
 @dataclass(frozen=True)
-class _Read:
+class _FileOutcome:
     """Hold what came of one file, or of a name that no file has."""
 
     file: str
@@ -45,7 +45,7 @@ class _Read:
 
 def validate(wanted: Sequence[str], *, json: bool) -> None:
     """Read the files, print every problem, and end the process with a status."""
-    found = [_read(each) for each in wanted] if wanted else list(_all())
+    found = [_read_file(each) for each in wanted] if wanted else list(_all())
     if json:
         printing.show_json([each.plain() for each in found])
     else:
@@ -92,7 +92,7 @@ def _settings(pipeline: Pipeline) -> dict[str, object]:
     }
 
 
-def _read(wanted: str) -> _Read:
+def _read_file(wanted: str) -> _FileOutcome:
     """Read one file, given by its path or by the pipeline's name."""
     try:
         if wanted.endswith((".yaml", ".yml", ".sample")):
@@ -105,12 +105,12 @@ def _read(wanted: str) -> _Read:
         return _refused(wanted, error)
 
 
-def _with_clashes(named: str, pipeline: Pipeline, read: Folder, path: Path | None = None) -> _Read:
+def _with_clashes(named: str, pipeline: Pipeline, read: Folder, path: Path | None = None) -> _FileOutcome:
     found = clashes(pipeline, read, path)
-    return _Read(named, pipeline, [problem for error in found for problem in error.problems])
+    return _FileOutcome(named, pipeline, [problem for error in found for problem in error.problems])
 
 
-def _all() -> Iterator[_Read]:
+def _all() -> Iterator[_FileOutcome]:
     read = read_folder(folder(), environment())
     for name, pipeline in read.pipelines.items():
         yield _with_clashes(
@@ -120,7 +120,7 @@ def _all() -> Iterator[_Read]:
         yield _refused(str(folder()), error)
 
 
-def _refused(named: str, error: ConfigError) -> _Read:
+def _refused(named: str, error: ConfigError) -> _FileOutcome:
     if isinstance(error, InvalidFileError):
-        return _Read(str(error.problems[0].path), None, error.problems)
-    return _Read(named, None, trouble=error.message)
+        return _FileOutcome(str(error.problems[0].path), None, error.problems)
+    return _FileOutcome(named, None, trouble=error.message)

@@ -54,7 +54,7 @@ def health(name: OneOrAll = None, every: All = False, json: Json = False) -> Non
     from penstock.units import several
 
     def ask(ctx: Context) -> Answer:
-        verdict = run.look(ctx)
+        verdict = run.judge_pipeline(ctx)
         lines = report.lines(verdict)
         return context.Answer(
             report.plain(verdict),

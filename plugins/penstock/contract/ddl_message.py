@@ -35,7 +35,7 @@ class Message(NamedTuple):
     said: TableState | FileBefore | None
 
 
-def read(content: bytes) -> Message:
+def read_message(content: bytes) -> Message:
     """Read a message's content; its writer is known, yet nothing is taken as given."""
     if not _HEAD < len(content) <= MOST_BYTES:
         return Message(0, None)

@@ -123,10 +123,10 @@ def _reads(db: Duck, order: MergeOrder) -> list[str]:
     groups: dict[tuple[object, ...], list[tuple[int, LandedFile]]] = {}
     for number, file in enumerate(order.landed):
         groups.setdefault((file.columns, file.fields, file.only, file.partial, file.reals), []).append((number, file))
-    return [_read(db, order, members) for members in groups.values()]
+    return [_scan_sql(db, order, members) for members in groups.values()]
 
 
-def _read(db: Duck, order: MergeOrder, members: list[tuple[int, LandedFile]]) -> str:
+def _scan_sql(db: Duck, order: MergeOrder, members: list[tuple[int, LandedFile]]) -> str:
     """Return the SQL that reads files of the same columns."""
     first = members[0][1]
     only = first.only

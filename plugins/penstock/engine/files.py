@@ -34,7 +34,7 @@ class Store:
 
     def read(self, location: str, offset: int, length: int) -> bytes:
         """Return a part of a file; raises EngineFailure where it is gone or shorter."""
-        with _told(location), self._arrow().open_input_file(self._arrow_path(location)) as file:
+        with _store_failures(location), self._arrow().open_input_file(self._arrow_path(location)) as file:
             found: bytes = file.read_at(length, offset)
         if len(found) != length:
             raise EngineFailure.at(location, "a file that was cut short")
@@ -44,18 +44,21 @@ class Store:
         """Make the folder of a file to write; object stores have none. Raises EngineFailure."""
         if self.system is not None:
             return
-        with _told(location):
+        with _store_failures(location):
             self._arrow().create_dir(path_on_disk(location).rpartition("/")[0], recursive=True)
 
     def write(self, location: str, content: bytes) -> None:
         """Write a new file; raises EngineFailure."""
         self.make_folder(location)
-        with _told(location), self._arrow().open_output_stream(self._arrow_path(location), compression=None) as file:
+        with (
+            _store_failures(location),
+            self._arrow().open_output_stream(self._arrow_path(location), compression=None) as file,
+        ):
             file.write(content)
 
     def delete(self, location: str) -> None:
         """Delete a file that nothing refers to; raises EngineFailure."""
-        with _told(location):
+        with _store_failures(location):
             self._arrow().delete_file(self._arrow_path(location))
 
     def register(self, connection: duckdb.DuckDBPyConnection) -> None:
@@ -71,7 +74,7 @@ class Store:
 
 
 @contextmanager
-def _told(location: str) -> Iterator[None]:
+def _store_failures(location: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -15,7 +15,7 @@ from pyroaring import BitMap
 from penstock.engine import target, vectors, write
 from penstock.engine.changes import ARRIVE, DELETE, DEPART, INSERT, ROW_BITS, UPDATE, Changes
 from penstock.engine.duck import Duck, listing, literal
-from penstock.engine.order import MergeAnswer, NewVector, Settled
+from penstock.engine.order import MergeAnswer, NewVector, ResolvedCell
 from penstock.engine.resolve import KINDS, UNKNOWN, key_names, looked_at, resolve, root_names
 from penstock.engine.target import Places
 from penstock.engine.write import Written
@@ -74,7 +74,7 @@ def apply(db: Duck, changes: Changes) -> MergeAnswer:
     )
 
 
-def settle(db: Duck, changes: Changes) -> Settled:
+def resolve_cell(db: Duck, changes: Changes) -> ResolvedCell:
     """Find out what one part of a split batch leads to, and write only rows that take values from several places.
 
     Raises LakeError of a kind that pauses the table.
@@ -93,7 +93,7 @@ def settle(db: Duck, changes: Changes) -> Settled:
         query = f"select id >> {ROW_BITS} as file, {row} as position from touched where live and not ({patched})"
         live = target.places(db, query)
     facts = state.facts
-    return Settled(
+    return ResolvedCell(
         files=new.files,
         live={at: rows.serialize() for at, rows in live.items()},
         going={order.target[at].path: rows.serialize() for at, rows in state.going.items()},
@@ -192,7 +192,7 @@ def _fill_holes(db: Duck, changes: Changes) -> int:
     values = [f"t{i}" for i in changes.partial]
     if _may_misfit(changes):
         values.append("tm")
-    rows = target.read(db, changes.order, changes.partial)
+    rows = target.scan_sql(db, changes.order, changes.partial)
     db.execute(
         f"create or replace temp table filled as select h.id, {', '.join(values)} from {rows} t "
         "join holes h on t.file_index = h.file and t.file_row_number = h.position"

@@ -147,7 +147,7 @@ def _places(db: Duck, order: MergeOrder) -> tuple[Places, Places]:
     db.execute(
         "create or replace temp table matched as "
         "select t.file_index::bigint as file, t.file_row_number as position, s.row, s.wanted\n"
-        f"from (select file_index, file_row_number, {', '.join(theirs)} from {target.read(db, order, every)}) t\n"
+        f"from (select file_index, file_row_number, {', '.join(theirs)} from {target.scan_sql(db, order, every)}) t\n"
         f"join (select rowid as row, -net as wanted, {', '.join(ours)} from net where net < 0) s on {same}"
     )
     gone = target.leave_out_gone(db, order)

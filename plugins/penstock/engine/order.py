@@ -140,7 +140,7 @@ class Storage:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Name what one task of a split batch settles: the keys of one of so many hash parts, in the data files of its order.
+    """Name what one task of a split batch resolves: the keys of one of so many hash parts, in the data files of its order.
 
     Of the tasks with the same keys and other data files, `first` reports what does not depend on these.
     """
@@ -229,7 +229,7 @@ class NewVector:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class ResolvedCell:
     """Report what one task of a split batch found out, and the rows that only it could write.
 
     `live` are the rows of landed files that are to be written, by the file's number, and `going` the rows of data files

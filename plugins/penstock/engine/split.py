@@ -1,6 +1,6 @@
 """One table's batch over many tasks: no task hands a row to another, and no row passes through Spark.
 
-First the tasks of a grid settle some of the keys (a hash part of them) against some of the data files. What they find
+First the tasks of a grid resolve some of the keys (a hash part of them) against some of the data files. What they find
 out fits into bitmaps, however wide the rows are: which landed rows live, and which rows of the table go. Then
 tasks write the rows that live, each those of some landed files. So keys are read once per hash part, texts once.
 """
@@ -18,12 +18,12 @@ from pyroaring import BitMap
 
 from penstock.engine import keyed, task, vectors, write
 from penstock.engine.files import Files
-from penstock.engine.order import Cell, LandedFile, MergeAnswer, MergeOrder, NewVector, Settled, TargetFile
+from penstock.engine.order import Cell, LandedFile, MergeAnswer, MergeOrder, NewVector, ResolvedCell, TargetFile
 from penstock.engine.write import Written
 
 Answer = TypeVar("Answer")
 KEY_ROWS = 4 << 20
-"""So many changes are one task's to settle: fewer, and every task's look at all keys costs more than it saves."""
+"""So many changes are one task's to resolve: fewer, and that every task reads all keys costs more than it saves."""
 TARGET_ROWS = 32 << 20
 WRITTEN_ROWS = 1 << 20
 
@@ -77,34 +77,34 @@ def merge(order: MergeOrder, shape: Shape, files: Files, spread: Spread) -> Merg
         parts = spread([partial(task.merge, replace(order, landed=group), files) for group in groups])
         return _joined(parts)
     cells = product(range(shape.keys), enumerate(_groups(order.target, shape.targets)))
-    settled = spread(
+    resolved = spread(
         [
-            partial(task.settle, replace(order, target=group, cell=Cell(part, shape.keys, first=not at)), files)
+            partial(task.resolve_cell, replace(order, target=group, cell=Cell(part, shape.keys, first=not at)), files)
             for part, (at, group) in cells
         ]
     )
     first, within, met = (Counter[Any]() for _ in range(3))
-    for each in settled:
+    for each in resolved:
         first.update(each.first)
         within.update(each.within)
         met.update(each.met)
     conflicts = keyed.conflicts_of(first, met, within)
     write.require_no_conflict(order, conflicts)
-    keyed.require_filled(sum(each.holes for each in settled), sum(each.placed for each in settled))
-    live = _united(each.live for each in settled)
+    keyed.require_filled(sum(each.holes for each in resolved), sum(each.placed for each in resolved))
+    live = _united(each.live for each in resolved)
     written = _write_live(order, live, shape.writers, files, spread)
-    misfits = sum(each.misfits for each in settled) + sum(each.misfits for each in written)
+    misfits = sum(each.misfits for each in resolved) + sum(each.misfits for each in written)
     write.require_misfits_allowed(order, misfits)
     keyed.require_written(sum(map(len, live.values())), sum(each.rows for each in written))
-    new = (*(file for each in settled for file in each.files), *(file for each in written for file in each.files))
-    deleted = sum(count for each in settled for count in each.met.values())
+    new = (*(file for each in resolved for file in each.files), *(file for each in written for file in each.files))
+    deleted = sum(count for each in resolved for count in each.met.values())
     counts = {"rows_deleted": deleted, "rows_written": sum(file.rows for file in new), "misfits": misfits}
     return MergeAnswer(
         files=new,
-        vectors=_vectors(order, settled, files),
-        truncated=settled[0].truncated,
+        vectors=_vectors(order, resolved, files),
+        truncated=resolved[0].truncated,
         counts={**conflicts, **counts},
-        ops=settled[0].ops,
+        ops=resolved[0].ops,
     )
 
 
@@ -158,9 +158,9 @@ def _range(file: LandedFile) -> BitMap:
     return BitMap(range(*file.only)) if file.only else BitMap(range(file.rows))
 
 
-def _vectors(order: MergeOrder, settled: Iterable[Settled], files: Files) -> tuple[NewVector, ...]:
+def _vectors(order: MergeOrder, resolved: Iterable[ResolvedCell], files: Files) -> tuple[NewVector, ...]:
     numbers = {file.path: at for at, file in enumerate(order.target)}
-    going = _united({numbers[path]: rows for path, rows in each.going.items()} for each in settled)
+    going = _united({numbers[path]: rows for path, rows in each.going.items()} for each in resolved)
     if not going:
         return ()
     gone = vectors.gone(files.lake, order.target, going)

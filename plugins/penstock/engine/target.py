@@ -24,7 +24,7 @@ Places = Mapping[int, BitMap]
 """Rows by the index of their data file in the order: their positions there."""
 
 
-def read(db: Duck, order: MergeOrder, positions: Iterable[int], only: Iterable[int] | None = None) -> str:
+def scan_sql(db: Duck, order: MergeOrder, positions: Iterable[int], only: Iterable[int] | None = None) -> str:
     """Return the SQL that reads columns of the table's data files as t<i>, and the misfits as `tm`.
 
     Columns are found by field id, so a renamed one is the same, and one that a file lacks shows its initial default.
@@ -77,7 +77,7 @@ def match(db: Duck, changes: Changes) -> None:
     db.execute(
         "create or replace temp table matched as "
         "select t.file_index::bigint as file, t.file_row_number as position, s.touched, s.first\n"
-        f"from (select {', '.join(target)} from {read(db, order, order.keys)}) t\n"
+        f"from (select {', '.join(target)} from {scan_sql(db, order, order.keys)}) t\n"
         f"join (select {', '.join(source)} from touched) s on {' and '.join(on)}"
     )
 
@@ -119,7 +119,7 @@ def remove(db: Duck, order: MergeOrder, bounds: Sequence[Bounds], *, others: boo
     db.execute(
         "create or replace temp table matched as "
         "select file_index::bigint as file, file_row_number as position "
-        f"from {read(db, order, used)} where {f'not {inside}' if others else inside}"
+        f"from {scan_sql(db, order, used)} where {f'not {inside}' if others else inside}"
     )
     gone = leave_out_gone(db, order)
     going = places(db, "select file, position from matched")

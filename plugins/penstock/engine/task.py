@@ -15,7 +15,7 @@ from penstock.engine.changes import open_changes
 from penstock.engine.duck import literal
 from penstock.engine.failure import EngineFailure
 from penstock.engine.files import Files
-from penstock.engine.order import Bounds, LandedFile, MergeAnswer, MergeOrder, Resources, Settled, new_location
+from penstock.engine.order import Bounds, LandedFile, MergeAnswer, MergeOrder, ResolvedCell, Resources, new_location
 from penstock.engine.segments import Key, Segment
 from penstock.engine.write import Written
 from penstock.errors import LakeError
@@ -35,10 +35,10 @@ def merge(order: MergeOrder, files: Files) -> MergeAnswer:
     return replace(answer, seconds=seconds)
 
 
-def settle(order: MergeOrder, files: Files) -> Settled:
+def resolve_cell(order: MergeOrder, files: Files) -> ResolvedCell:
     """Settle the cell of a split order, of a table with a key; raises as `merge` does."""
     with _failures(order), duck.connect(order.resources, files) as db:
-        return keyed.settle(db, open_changes(db, order))
+        return keyed.resolve_cell(db, open_changes(db, order))
 
 
 def remove(order: MergeOrder, bounds: Sequence[Bounds], files: Files, *, others: bool = False) -> MergeAnswer:

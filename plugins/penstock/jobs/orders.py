@@ -40,23 +40,23 @@ def follow(
 
     What cannot be read is no sign of life. The time that the caller takes for an order does not count.
     """
-    done, last, heard = 0, -1, clock()
+    done, last, signed_at = 0, -1, clock()
     while True:
-        found = _read(read)
+        found = _read_orders(read)
         if found is not None and found.end:
             return
         if found is not None and found.number > done:
             yield found
-            done, heard = found.number, clock()
+            done, signed_at = found.number, clock()
         elif found is not None and found.sign != last:
-            last, heard = found.sign, clock()
-        elif clock() - heard >= PATIENCE_SECONDS:
+            last, signed_at = found.sign, clock()
+        elif clock() - signed_at >= PATIENCE_SECONDS:
             return
         sleep(POLL_SECONDS)
 
 
-def _read(read: Callable[[], str]) -> Orders | None:
+def _read_orders(read: Callable[[], str]) -> Orders | None:
     try:
         return Orders.loads(read())
-    except Exception:  # whatever kept it from being read: the next look may succeed, or patience ends
+    except Exception:  # whatever kept it from being read: the next try may succeed, or patience ends
         return None

@@ -17,7 +17,7 @@ from penstock.errors import LakeError
 from penstock.landing.store import missing, unreachable, unread
 
 
-def read(filesystem: fs.FileSystem, path: str, uri: str, columns: Sequence[str] | None = None) -> pa.Table:
+def read_table(filesystem: fs.FileSystem, path: str, uri: str, columns: Sequence[str] | None = None) -> pa.Table:
     """Return a landing file as a table, of all columns or these; `uri` names it in messages.
 
     Raises LakeError: "landing-file-missing" (absent or damaged), "landing-version" (no contract version of ours),
@@ -47,13 +47,13 @@ def check(filesystem: fs.FileSystem, path: str, uri: str) -> int:
 
 def require(filesystem: fs.FileSystem, path: str, uri: str) -> fs.FileInfo:
     """Return what the zone says of a file that must be there; raises as `read` does."""
-    info = look(filesystem, path, uri)
+    info = file_info(filesystem, path, uri)
     if info.type != fs.FileType.File:
         raise missing(uri, "it is not there")
     return info
 
 
-def look(filesystem: fs.FileSystem, path: str, uri: str) -> fs.FileInfo:
+def file_info(filesystem: fs.FileSystem, path: str, uri: str) -> fs.FileInfo:
     """Ask the zone for one path; raises LakeError("landing-unreachable") when it does not answer."""
     with unreachable(uri):
         return filesystem.get_file_info(path)

@@ -61,12 +61,12 @@ class LandingZone:
         return FetchedWriter(self.writer(path, columns), columns, attnums, commit_lsn)
 
     def read(self, path: str) -> pa.Table:
-        """Return one landing file; raises what `penstock.landing.reader.read` raises."""
-        return reader.read(self._filesystem, self._full(path), self.uri(path))
+        """Return one landing file; raises what `penstock.landing.reader.read_table` raises."""
+        return reader.read_table(self._filesystem, self._full(path), self.uri(path))
 
     def columns(self, path: str, names: Sequence[str]) -> pa.Table:
         """Return some columns of a landing file; raises what `read` raises."""
-        return reader.read(self._filesystem, self._full(path), self.uri(path), names)
+        return reader.read_table(self._filesystem, self._full(path), self.uri(path), names)
 
     def check(self, path: str) -> None:
         """Look whether a landing file is there and whole, by its footer; raises what `read` raises."""
@@ -95,12 +95,12 @@ class LandingZone:
 
     def exists(self, path: str) -> bool:
         """Return whether a file or folder is there; raises LakeError("landing-unreachable")."""
-        found = reader.look(self._filesystem, self._full(path), self.uri(path))
+        found = reader.file_info(self._filesystem, self._full(path), self.uri(path))
         return bool(found.type != fs.FileType.NotFound)
 
     def written_at(self, path: str) -> datetime | None:
         """Return when a file was written, by the zone's clock; None where there is none."""
-        found = reader.look(self._filesystem, self._full(path), self.uri(path))
+        found = reader.file_info(self._filesystem, self._full(path), self.uri(path))
         return found.mtime if found.type == fs.FileType.File else None
 
     def newest(self, folder: str) -> datetime | None:

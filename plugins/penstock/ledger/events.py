@@ -9,7 +9,7 @@ from psycopg.types.json import Jsonb
 
 from penstock.ledger.pipelines import find, gaps
 from penstock.ledger.rebuilds import OPEN
-from penstock.ledger.records import CutRecord, EventRecord, Level, UntoldRecord, WindowRecord
+from penstock.ledger.records import CutRecord, EventRecord, Level, UnannouncedRecord, WindowRecord
 from penstock.ledger.session import Part
 from penstock.ledger.status_record import StatusRecord
 from penstock.ledger.table_records import RebuildRecord
@@ -61,15 +61,15 @@ class Events(Part):
         with self.transaction() as transaction:
             return transaction.records(EventRecord, "events/events", name=name, limit=limit)
 
-    def untold(self, name: str, slug: str) -> list[UntoldRecord]:
+    def unannounced(self, name: str, slug: str) -> list[UnannouncedRecord]:
         """Return the events of a slug that nobody was told of, the oldest first."""
         with self.transaction() as transaction:
-            return transaction.records(UntoldRecord, "events/untold", name=name, slug=slug)
+            return transaction.records(UnannouncedRecord, "events/unannounced", name=name, slug=slug)
 
-    def note_told(self, name: str, numbers: Sequence[int]) -> None:
+    def note_announced(self, name: str, numbers: Sequence[int]) -> None:
         """Note that those who asked for it were told of these events."""
         with self.transaction() as transaction:
-            transaction.change("events/note_told", name=name, numbers=list(numbers))
+            transaction.change("events/note_announced", name=name, numbers=list(numbers))
 
     def status(self, name: str) -> StatusRecord:
         """Return everything that a person wants to know at a glance; raises LedgerError("not-bootstrapped")."""

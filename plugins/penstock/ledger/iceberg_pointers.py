@@ -16,7 +16,7 @@ from penstock.config.connections import Connection
 from penstock.errors import LakeError
 from penstock.jobs.clocks import TOLERANCE_SECONDS
 from penstock.jobs.pointers import Place, Pointer, Rename
-from penstock.ledger.session import Transaction, connect, said
+from penstock.ledger.session import Transaction, connect, server_message
 
 _NOT_SET_UP = (pg.UndefinedTable, pg.UndefinedColumn, pg.InsufficientPrivilege)
 _TAKEN = (pg.LockNotAvailable, pg.DeadlockDetected, pg.SerializationFailure)
@@ -133,7 +133,7 @@ def move(
     except _TAKEN as error:
         raise LakeError(
             "publish-conflict",
-            f"expected the lake's pointers to be free, got: {said(error)}; nothing was published: publish again",
+            f"expected the lake's pointers to be free, got: {server_message(error)}; nothing was published: publish again",
         ) from None
     except _NAMESAKE:
         kept = [f"{each.fresh.kept_namespace}.{each.fresh.kept_table}" for each in pointers if each.fresh]
@@ -252,5 +252,5 @@ def _unreachable(catalog: Connection, error: psycopg.Error) -> LakeError:
     return LakeError(
         "catalog-unreachable",
         f"expected the lake's catalog at {catalog.address} to answer and to have the table iceberg_tables, "
-        f"got: {said(error)}; check the connection and make the catalog, then publish again",
+        f"got: {server_message(error)}; check the connection and make the catalog, then publish again",
     )

@@ -234,7 +234,7 @@ class SchemaChange:
 
 
 @dataclass(frozen=True)
-class UntoldRecord(Row):
+class UnannouncedRecord(Row):
     """Hold a change of a table's shape of which nobody was told yet."""
 
     number: int

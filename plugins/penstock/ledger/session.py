@@ -172,12 +172,13 @@ def named(error: psycopg.Error, connection: Connection) -> PenstockError | psyco
     if isinstance(error, _NOT_SET_UP):
         return LedgerError(
             "ledger-not-migrated",
-            f"expected the ledger's schema in {where}, got: {said(error)}; migrate the ledger, "
+            f"expected the ledger's schema in {where}, got: {server_message(error)}; migrate the ledger, "
             "or grant this role the schema penstock",
         )
     if isinstance(error, _TAKEN):
         return LedgerError(
-            "ledger-conflict", f"expected the pipeline's row in {where} to be free, got: {said(error)}; run again"
+            "ledger-conflict",
+            f"expected the pipeline's row in {where} to be free, got: {server_message(error)}; run again",
         )
     if isinstance(error, pg.IntegrityError):
         return LedgerError(
@@ -188,13 +189,13 @@ def named(error: psycopg.Error, connection: Connection) -> PenstockError | psyco
     if isinstance(error, _AWAY):
         return LedgerError(
             "ledger-unreachable",
-            f"expected {where} to answer, got: {said(error)}; "
+            f"expected {where} to answer, got: {server_message(error)}; "
             "check that it runs and accepts this role, then run again: nothing half-done was kept",
         )
     return error
 
 
-def said(error: psycopg.Error) -> str:
+def server_message(error: psycopg.Error) -> str:
     """Return what PostgreSQL said, in one line: its primary message, or the client's reason."""
     primary = error.diag.message_primary
     if primary:

@@ -16,7 +16,7 @@ from penstock.flow.context import Context
 from penstock.printable import printable
 
 if TYPE_CHECKING:
-    from penstock.ledger.records import CutRecord, UntoldRecord
+    from penstock.ledger.records import CutRecord, UnannouncedRecord
 
 
 Name = Literal["landing", "new_tables", "schema", "lake", "changelog"]
@@ -64,7 +64,7 @@ def tell_of_schema(ctx: Context, pipeline: Pipeline, outlet_events: Any) -> None
     """Tell of every change that nobody was told of; a channel that does not take it is named in the log."""
     from penstock.orchestration.notifications import send
 
-    changes = ctx.ledger.events.untold(ctx.name, "schema-followed")
+    changes = ctx.ledger.events.unannounced(ctx.name, "schema-followed")
     if not changes:
         return
     listed = [
@@ -75,16 +75,16 @@ def tell_of_schema(ctx: Context, pipeline: Pipeline, outlet_events: Any) -> None
     if channels := tuple(pipeline.health.info.channels):
         for failure in send(channels, _title(ctx.name, changes), _text(ctx, pipeline, changes), "info").failures:
             ctx.progress(failure)
-    ctx.ledger.events.note_told(ctx.name, [change.number for change in changes])
+    ctx.ledger.events.note_announced(ctx.name, [change.number for change in changes])
 
 
-def _title(name: str, changes: list[UntoldRecord]) -> str:
+def _title(name: str, changes: list[UnannouncedRecord]) -> str:
     tables = sorted({change.table_name for change in changes})
     some = ", ".join(tables[:3]) + (f" and {len(tables) - 3} more" if len(tables) > 3 else "")
     return printable(f"[penstock] info: schema-followed {some} ({name})")
 
 
-def _text(ctx: Context, pipeline: Pipeline, changes: list[UntoldRecord]) -> str:
+def _text(ctx: Context, pipeline: Pipeline, changes: list[UnannouncedRecord]) -> str:
     said = [printable(f"{change.table_name}: {change.message}") for change in changes]
     from penstock.orchestration.notifications import links
 

@@ -21,7 +21,7 @@ _SPARK = ("spark", "yarn", "k8s", "local")  # of a URI the type is the master's 
 
 def connection(conn_id: str) -> Connection:
     """Return an Airflow connection as ours; raises ConfigError("connection-missing")."""
-    _, found, extra = _look(conn_id)
+    _, found, extra = _hook_connection(conn_id)
     if not extra.pop("iam", False):
         return _ours(conn_id, found, extra)
     if found.conn_type == "postgres" and "," in f"{found.host}{extra.get('host', '')}":
@@ -38,19 +38,19 @@ def require_spark(conn_id: str) -> None:
     """
     from airflow.sdk import BaseHook
 
-    found = _found(conn_id, lambda: BaseHook.get_connection(conn_id))
+    found = _defined(conn_id, lambda: BaseHook.get_connection(conn_id))
     if found.conn_type not in _SPARK:
         raise _wrong(conn_id, f"the type spark, got {found.conn_type!r}")
     if not found.host and found.conn_type != "yarn":
         raise _wrong(conn_id, "a Spark master as its host, such as local[*] or spark://host:7077, got none")
 
 
-def _look(conn_id: str) -> tuple[Any, Any, dict[str, Any]]:
+def _hook_connection(conn_id: str) -> tuple[Any, Any, dict[str, Any]]:
     """Return the hook, its connection and the extra; the hook takes an extra that does not parse for an empty one."""
     from airflow.providers.postgres.hooks.postgres import PostgresHook  # every DAG file would pay for it
 
     hook = PostgresHook(postgres_conn_id=conn_id)
-    found = deepcopy(_found(conn_id, lambda: hook.connection))
+    found = deepcopy(_defined(conn_id, lambda: hook.connection))
     try:
         extra = json.loads(found.extra or "{}")
     except ValueError:
@@ -60,7 +60,7 @@ def _look(conn_id: str) -> tuple[Any, Any, dict[str, Any]]:
     return hook, found, extra
 
 
-def _found(conn_id: str, find: Callable[[], Any]) -> Any:
+def _defined(conn_id: str, find: Callable[[], Any]) -> Any:
     try:
         return find()
     except Exception as error:  # Airflow raises different classes per secrets backend
@@ -88,7 +88,7 @@ def _token(conn_id: str) -> tuple[str, str, int]:
     """Return login, token and port from AWS or Azure; a token lasts some minutes."""
     from airflow.sdk.exceptions import AirflowOptionalProviderFeatureException
 
-    hook, found, _ = _look(conn_id)
+    hook, found, _ = _hook_connection(conn_id)
     try:
         login, token, port = hook.get_iam_token(found)
     except AirflowOptionalProviderFeatureException as error:

@@ -69,7 +69,7 @@ class Lineage:
 _noted: dict[tuple[str, str, str], Lineage] = {}
 
 
-def of(ti: Any) -> Lineage | None:
+def noted_by(ti: Any) -> Lineage | None:
     """Return what a task of this process has noted."""
     return _noted.get(_key(ti))
 

@@ -23,7 +23,7 @@ def _facets(ti: Any) -> Any:
     """Return what a task has noted as the provider wants it, None where it noted nothing."""
     from penstock.orchestration import lineage
 
-    found = lineage.of(ti)
+    found = lineage.noted_by(ti)
     return None if found is None else operator_lineage(found)
 
 

@@ -102,7 +102,7 @@ class WaitingTasks:
         self._ti = ti
         self._pipelines = pipelines or _pipelines
         self._pause = _PAUSE_SECONDS
-        self._looks = self._look()
+        self._reasons = self._next_reasons()
         self._next = 0.0
 
     def why_end(self) -> str | None:
@@ -110,9 +110,9 @@ class WaitingTasks:
         if time.monotonic() < self._next:
             return None
         self._next = time.monotonic() + self._pause
-        return next(self._looks)
+        return next(self._reasons)
 
-    def _look(self) -> Iterator[str | None]:
+    def _next_reasons(self) -> Iterator[str | None]:
         while True:
             yield paused(self._ti)
             names = list(self._pipelines())

@@ -94,7 +94,7 @@ class ControlReader:
         value = np.zeros(len(messages), np.int32)
         skip = np.zeros(len(messages), np.bool_)
         for number, data in enumerate(messages):
-            message = _read(data)
+            message = _read_control(data)
             value[number] = self._learn(message)
             oids[number] = message.oid if isinstance(message, Relation) else 0
             skip[number] = isinstance(message, Origin) and message.name in self._skip_origins
@@ -153,7 +153,7 @@ class ControlReader:
     def _hear(self, content: bytes) -> None:
         """Note what the event trigger tells, once: whoever reads the WAL may send a message again, in its own transaction."""
         self._told_bytes += len(content)
-        place, state = ddl_message.read(content) if self._told_bytes <= TOLD_BYTES else (0, None)
+        place, state = ddl_message.read_message(content) if self._told_bytes <= TOLD_BYTES else (0, None)
         if state is None:
             self.lapses += 1
             return
@@ -182,13 +182,13 @@ def relation_columns(relation: Relation) -> list[tuple[str, int, int]]:
 
 def read_relation(data: bytes) -> Relation:
     """Read one RELATION message; raises ProtocolError, TypeError for another message."""
-    message = _read(data)
+    message = _read_control(data)
     if not isinstance(message, Relation):
         raise TypeError(f"expected a RELATION message, got {type(message).__name__} instead")
     return message
 
 
-def _read(data: bytes) -> PlainMessage:
+def _read_control(data: bytes) -> PlainMessage:
     """Read one control message; where it stands is the compiled pass's to judge."""
     cursor = Cursor(data)
     rule = RULES[cursor.tag]

@@ -64,7 +64,7 @@ class Watched:
         return flow.check(self.env.ctx, dags, self.deliver)
 
     def look(self) -> Verdict:
-        return flow.look(self.env.ctx, {"capture": DagState(paused=False)})
+        return flow.judge_pipeline(self.env.ctx, {"capture": DagState(paused=False)})
 
     def deliver(self, alert: Alert) -> Delivery:
         self.told.append(alert)

@@ -5,10 +5,10 @@ from penstock.pipeline as p
 where
     p.name = %(name)s
     and not exists (
-        select from penstock.task_outcome as told
+        select from penstock.task_outcome as said
         where
-            told.pipeline = p.name and told.dag = %(dag)s and told.run_id = %(run_id)s and told.failing_since is not null
-            and (%(task)s = '' or told.task = %(task)s)
+            said.pipeline = p.name and said.dag = %(dag)s and said.run_id = %(run_id)s and said.failing_since is not null
+            and (%(task)s = '' or said.task = %(task)s)
     )
 on conflict (pipeline, dag, task) do update
 set

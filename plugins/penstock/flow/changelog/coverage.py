@@ -24,7 +24,7 @@ class Interval:
     end: datetime
 
     def __str__(self) -> str:
-        return f"[{said(self.start)}, {said(self.end)})"
+        return f"[{format_time(self.start)}, {format_time(self.end)})"
 
 
 def may_hold(entry: FileEntry, interval: Interval) -> bool:
@@ -45,7 +45,7 @@ class Verdict:
     warnings: tuple[str, ...] = ()
 
 
-def said(time: datetime) -> str:
+def format_time(time: datetime) -> str:
     """Return a time as messages show it."""
     return f"{time.astimezone(UTC):%F %T} UTC"
 
@@ -94,9 +94,11 @@ def judge(known: HistoryRecord, interval: Interval, *, slack: float, now: dateti
         return Verdict(waiting=f"expected {interval} to be captured, but capture has not run yet")
     warnings = [*_beginning(known, interval), *_gaps(known, interval)]
     if known.captured_through is None or known.captured_through < needed:
-        through = said(known.captured_through) if known.captured_through else "nothing yet"
+        through = format_time(known.captured_through) if known.captured_through else "nothing yet"
         state = f", and the pipeline is {known.state}" if known.state != "running" else ""
-        return Verdict(waiting=f"expected everything through {said(needed)} to be captured, got {through}{state}")
+        return Verdict(
+            waiting=f"expected everything through {format_time(needed)} to be captured, got {through}{state}"
+        )
     return Verdict(warnings=tuple(warnings))
 
 
@@ -110,7 +112,7 @@ def require_valid(interval: Interval, now: datetime) -> None:
     if interval.end > now:
         raise LedgerError(
             "interval-invalid",
-            f"expected an interval that is over, got {interval} at {said(now)}; choose an earlier end, or wait for it",
+            f"expected an interval that is over, got {interval} at {format_time(now)}; choose an earlier end, or wait for it",
         )
 
 
@@ -121,14 +123,14 @@ def _beginning(known: HistoryRecord, interval: Interval) -> list[str]:
         return []
     gap = next((gap for gap in known.gaps if gap.era == known.known_era - 1), None)
     if known.from_the_start and gap is None and interval.end > since:
-        return [f"{interval} begins before the pipeline does: the changelogs begin at {said(since)}"]
+        return [f"{interval} begins before the pipeline does: the changelogs begin at {format_time(since)}"]
     if known.from_the_start and gap is not None and gap.from_time is not None and interval.start >= gap.from_time:
         return []  # `_gaps` names it
     first = _first_complete(interval, since)
     raise LedgerError(
         "interval-gone",
-        f"expected every window since {said(interval.start)} in the landing zone, but what is there begins at "
-        f"{said(since)}; the first interval of this length that is complete is {first}",
+        f"expected every window since {format_time(interval.start)} in the landing zone, but what is there begins at "
+        f"{format_time(since)}; the first interval of this length that is complete is {first}",
     )
 
 
@@ -138,8 +140,8 @@ def _gaps(known: HistoryRecord, interval: Interval) -> list[str]:
     for gap in known.gaps:
         begins, ends = gap.from_time, gap.upto_time
         if (begins is None or begins < interval.end) and (ends is None or ends > interval.start):
-            since = said(begins) if begins else "an unknown time"
-            until = said(ends) if ends else "now"
+            since = format_time(begins) if begins else "an unknown time"
+            until = format_time(ends) if ends else "now"
             found.append(
                 f"{interval} lacks changes: none was captured between {since} and {until} ({gap.reason}, after era {gap.era})"
             )

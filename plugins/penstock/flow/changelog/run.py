@@ -33,7 +33,7 @@ def fill(ctx: Context, interval: Interval, submit: Submit, *, wait: float = 0) -
     with ctx.ledger.locks.hold(ctx.name, WORK, wait=wait):
         attempt = plan(ctx, interval)
         carried_out(ctx, submit, job(ctx, attempt))
-        return settle(ctx, attempt)
+        return publish(ctx, attempt)
 
 
 def waiting(ctx: Context, interval: Interval) -> str | None:
@@ -91,7 +91,7 @@ def job(ctx: Context, attempt: str) -> SparkJob:
     return describe(ctx, "changelog_tables", plan, catalog_secrets(ctx), result=result)
 
 
-def settle(ctx: Context, attempt: str) -> FillRecord:
+def publish(ctx: Context, attempt: str) -> FillRecord:
     """Move the changelogs to what Spark prepared, and note the interval; raises LakeError for a table left behind."""
     orders = ChangelogPlan.loads(ctx.landing.read_text(layout.plan_file(ctx.name, attempt)))
     result = _result(ctx, attempt)

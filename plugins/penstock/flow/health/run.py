@@ -31,7 +31,7 @@ _SOURCE = "source"
 _ALL = frozenset(ALARMS)
 
 
-def look(ctx: Context, dags: Mapping[str, DagState] | None = None) -> Verdict:
+def judge_pipeline(ctx: Context, dags: Mapping[str, DagState] | None = None) -> Verdict:
     """Observe and judge, and change nothing anywhere; raises SourceError, LedgerError."""
     return judge(with_source(ctx, without_source(ctx, dags or {})))
 

@@ -56,7 +56,7 @@ def send_summary(ctx: Context, send: Send, now: datetime | None = None) -> bool:
     summaries = ctx.ledger.summaries
     if not summaries.claim(ctx.name, due=newest, at=now):
         return False
-    facts = read(ctx, now, before)
+    facts = read_facts(ctx, now, before)
     delivery = send(title(ctx.name, facts), "\n".join(printable(f"{name}: {value}") for name, value in lines(facts)))
     for failure in delivery.failures:
         ctx.progress(f"[alert-undelivered] {failure}")
@@ -64,7 +64,7 @@ def send_summary(ctx: Context, send: Send, now: datetime | None = None) -> bool:
     return bool(delivery.taken)
 
 
-def read(ctx: Context, now: datetime, since: datetime) -> Facts:
+def read_facts(ctx: Context, now: datetime, since: datetime) -> Facts:
     """Read what a summary tells; raises LedgerError."""
     name, ledger = ctx.name, ctx.ledger
     with ledger.session():

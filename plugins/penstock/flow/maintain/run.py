@@ -75,7 +75,7 @@ def maintain(
         plan = _plan(ctx, attempt, _Chosen(chosen, whole=not tables, changelogs=changelogs), dry_run=dry_run)
         with _orders(ctx, plan) as zone:
             carried_out(ctx, submit, _job(ctx, attempt, zone), zone)
-            lake = _settle(ctx, plan, zone)
+            lake = _adopt_result(ctx, plan, zone)
     report = MaintenanceRun(attempt, dry_run, lake, landing)
     ctx.ledger.maintenance.end(ctx.name, attempt, report.to_json(), summary(report))
     ctx.progress(summary(report))
@@ -256,7 +256,7 @@ def _discarded(ctx: Context) -> dict[Place, int]:
     return {place_of(table.target): table.oid for table in ctx.ledger.membership.to_discard(ctx.name)}
 
 
-def _settle(ctx: Context, plan: MaintenancePlan, zone: LandingZone) -> MaintenanceResult:
+def _adopt_result(ctx: Context, plan: MaintenancePlan, zone: LandingZone) -> MaintenanceResult:
     """Take over what Spark did."""
     path = _result_file(ctx.name, plan.attempt)
     if not zone.exists(path):

@@ -75,7 +75,7 @@ def _require_archive(ctx: Context, rebuild: RebuildRecord) -> None:
         )
 
 
-def settled(ctx: Context) -> tuple[MergeQueue, list[TablePlan], Fits]:
+def ready_queue(ctx: Context) -> tuple[MergeQueue, list[TablePlan], Fits]:
     """Return what is due, the orders of rebuilt tables, and what landed files are, with all tables paused that cannot go on."""
     known = rebuild_plan.landed_relations(ctx)
     while True:
@@ -120,7 +120,7 @@ def _queue(ctx: Context) -> MergeQueue:
     early = {oid for oid, copied in queue.copies.items() if copied.lsn > queue.upto}
     ahead = {each.oid for each in queue.fetches if each.lsn > queue.upto}
     reached = [each for each in queue.rebuilds if max(each.through_lsn or 0, each.copy_lsn or 0) <= queue.upto]
-    queue = names.settled(ctx, replace(queue, rebuilds=tuple(reached)))
+    queue = names.with_free_names(ctx, replace(queue, rebuilds=tuple(reached)))
     rebuilt = {each.oid for each in queue.rebuilds}
     tables = tuple(
         table

@@ -20,7 +20,7 @@ from penstock.ledger.table_records import RebuildRecord
 Target = tuple[str, ...]
 
 
-def settled(ctx: Context, queue: MergeQueue) -> MergeQueue:
+def with_free_names(ctx: Context, queue: MergeQueue) -> MergeQueue:
     """Return the queue with the renames that its cut can hold, and without the rebuilds that have to wait for a name."""
     going = {table.oid: table.renamed_to for table in queue.tables if table.state == "ready" and table.renamed_to}
     going |= {each.oid: each.target for each in queue.rebuilds}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from penstock.flow import landing_mark
 from penstock.flow.context import Context
 from penstock.flow.merge import lake_state
-from penstock.flow.merge.due import due, evolved, settled
+from penstock.flow.merge.due import due, evolved, ready_queue
 from penstock.flow.merge.kept_spark import merge_job as job
 from penstock.flow.merge.lake_lock import merge_lock
 from penstock.flow.merge.publish import adopt_half_published, cuts_snapshot, publish
@@ -61,7 +61,7 @@ def _plan(ctx: Context, *, force: bool, last: bool) -> str | None:
     if not due(ctx, force=force, last=last):
         return None
     attempt = ctx.ledger.merges.begin(ctx.name, halted=last)
-    queue, switches, fits = settled(ctx)
+    queue, switches, fits = ready_queue(ctx)
     settings, wider = ctx.pipeline.merge, evolved(queue)
     complete, landed = ctx.ledger.windows.complete_time(ctx.name, queue.upto), LandedFiles(ctx)
     tables, cuts = with_pointers(

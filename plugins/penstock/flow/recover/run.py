@@ -47,7 +47,7 @@ class Outlook:
     refusal: SourceError | None = None
 
 
-def look(ctx: Context) -> Outlook:
+def assess(ctx: Context) -> Outlook:
     """Say what is wrong, what was lost and what recovery would do; changes nothing.
 
     Raises LedgerError("nothing-to-recover" | "not-bootstrapped"), SourceError where the source cannot be asked, or
@@ -105,7 +105,7 @@ def start(ctx: Context, *, dry_run: bool) -> bool:
     Raises what `look` does, LakeError("archive-kept"), and SourceError("preflight-failed" | "slot-exists") for what somebody has to do
     first: a dry run as well, since it says what would become of it.
     """
-    outlook = look(ctx)
+    outlook = assess(ctx)
     for line in outlook.lines:
         ctx.progress(line)
     if outlook.refusal is not None:

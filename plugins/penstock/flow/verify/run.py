@@ -43,7 +43,7 @@ _REWRITTEN = "it was truncated, rewritten, renamed or dropped since the position
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _SourceSide:
     """Hold what was chosen, and the source's side of it; without a fingerprint there is a reason, or trouble."""
 
     chosen: Chosen
@@ -101,8 +101,8 @@ def _staged(
         ctx.stage(what, done, total, rows)
 
 
-def _rows_read(read: _Read) -> int:
-    return read.here.rows if read.here else 0
+def _rows_read(side: _SourceSide) -> int:
+    return side.here.rows if side.here else 0
 
 
 def _rows_met(found: Finding) -> int:
@@ -118,17 +118,17 @@ class _Run:
     lake: LakeReader
     number: int
 
-    def read_source(self, chosen: Sequence[Chosen]) -> Iterator[_Read]:
+    def read_source(self, chosen: Sequence[Chosen]) -> Iterator[_SourceSide]:
         """Read the source's side of everything, while the lake is still on its way."""
         look = catalog_snapshot.read_catalog(self.exact.conn, self.ctx.pipeline.publication)
         published = look.by_oid
         for each in chosen:
             if each.unreadable is not None:
-                yield _Read(each, trouble=each.unreadable)
+                yield _SourceSide(each, trouble=each.unreadable)
             elif each.skipped is not None:
-                yield _Read(each, reason=each.skipped)
+                yield _SourceSide(each, reason=each.skipped)
             elif each.record.oid not in published:
-                yield _Read(each, reason=UNPUBLISHED)
+                yield _SourceSide(each, reason=UNPUBLISHED)
             else:
                 try:
                     with of_one_table(), self.exact.conn.transaction():
@@ -138,15 +138,15 @@ class _Run:
                 except TableError as error:
                     yield _failed(each, error)
                 else:
-                    yield self._read(each, replace(compared(table, each.record, look.sent), part=each.part))
+                    yield self._read_source(each, replace(compared(table, each.record, look.sent), part=each.part))
 
-    def _read(self, chosen: Chosen, table: ComparedTable) -> _Read:
+    def _read_source(self, chosen: Chosen, table: ComparedTable) -> _SourceSide:
         try:
             here = fingerprint(table, self._rows)
         except TableError as error:
             return _failed(chosen, error)
         self.ctx.progress(f"read {chosen.label}: {several(here.rows, 'row')} in the source")
-        return _Read(chosen, table, here)
+        return _SourceSide(chosen, table, here)
 
     def _rows(self, table: ComparedTable, columns: Sequence[str]) -> Generator[pa.Table, None, None]:
         """Read in a transaction of this table's own, so that its lock is held no longer than that."""
@@ -159,34 +159,34 @@ class _Run:
             yield from texts.rows(table.relations, columns, table.where, table.part)
             texts.require_same(table.relations)
 
-    def compare(self, read: _Read, cut: CutRecord) -> Finding:
+    def compare(self, side: _SourceSide, cut: CutRecord) -> Finding:
         """Compare one table or share with the lake at the cut, and record what was found."""
-        found = self._finding(read, cut)
+        found = self._finding(side, cut)
         self.ctx.ledger.verifications.add_finding(self.ctx.name, self.number, found)
         return found
 
-    def _finding(self, read: _Read, cut: CutRecord) -> Finding:
-        if read.trouble is not None:
-            return self._unreadable(read, read.trouble)
-        if read.table is None:
-            return self._skipped(read, read.reason or "")
+    def _finding(self, side: _SourceSide, cut: CutRecord) -> Finding:
+        if side.trouble is not None:
+            return self._unreadable(side, side.trouble)
+        if side.table is None:
+            return self._skipped(side, side.reason or "")
         try:
-            there = self._lake_table(read, cut)
+            there = self._lake_table(side, cut)
             if isinstance(there, str):
-                return self._skipped(read, there)
-            found = compare_table(read.table, self._rows, there, read.here)
+                return self._skipped(side, there)
+            found = compare_table(side.table, self._rows, there, side.here)
         except TableError as error:
-            return self._skipped(read, _REWRITTEN) if _is_rewritten(error) else self._unreadable(read, str(error))
+            return self._skipped(side, _REWRITTEN) if _is_rewritten(error) else self._unreadable(side, str(error))
         except LakeError as error:
             if error.slug != "lake-unreadable":
                 raise
-            return self._unreadable(read, str(error))
+            return self._unreadable(side, str(error))
         for line in found.lines():
             self.ctx.progress(line)
-        return finding(read.chosen.record.oid, found, **read.chosen.place)
+        return finding(side.chosen.record.oid, found, **side.chosen.place)
 
     def _changing(self, before: TableRecord, cut: CutRecord) -> str | None:
-        """Say what became of a table since the source was read, or is to become of it after the cut; None for nothing."""
+        """Say what became of a table since the source was side, or is to become of it after the cut; None for nothing."""
         now = self._record(before.oid)
         if columns_stamp(now.columns) != columns_stamp(before.columns):
             return "its columns changed while it was verified"  # the source was read under the names of before
@@ -194,11 +194,11 @@ class _Run:
             return "the rows of a partition that was dropped are still to go"
         return None
 
-    def _lake_table(self, read: _Read, cut: CutRecord) -> LakeTable | str:
+    def _lake_table(self, side: _SourceSide, cut: CutRecord) -> LakeTable | str:
         """Return the lake's table as its readers see it at the cut, or why it is unknown; raises LakeError."""
-        if reason := self._changing(read.chosen.record, cut):
+        if reason := self._changing(side.chosen.record, cut):
             return reason
-        oid = read.chosen.record.oid
+        oid = side.chosen.record.oid
         entry = next((entry for entry in cut.tables if entry["oid"] == oid), None)
         if entry is None or entry["state"] != "ready" or entry["complete_through"] != str(cut.lsn):
             return f"the cut does not hold it: it is {entry['state'] if entry else 'unknown'}"
@@ -224,23 +224,23 @@ class _Run:
         (found,) = [record for record in self.ctx.ledger.tables.all(self.ctx.name) if record.oid == oid]
         return found
 
-    def _skipped(self, read: _Read, reason: str) -> Finding:
-        self.ctx.progress(f"{read.chosen.label}: not compared, {reason}")
-        return _of(read.chosen, "skipped", reason)
+    def _skipped(self, side: _SourceSide, reason: str) -> Finding:
+        self.ctx.progress(f"{side.chosen.label}: not compared, {reason}")
+        return _finding_of(side.chosen, "skipped", reason)
 
-    def _unreadable(self, read: _Read, reason: str) -> Finding:
-        self.ctx.progress(f"{read.chosen.label}: could not be read, {reason}")
-        return _of(read.chosen, "unreadable", reason)
+    def _unreadable(self, side: _SourceSide, reason: str) -> Finding:
+        self.ctx.progress(f"{side.chosen.label}: could not be side, {reason}")
+        return _finding_of(side.chosen, "unreadable", reason)
 
 
-def _failed(chosen: Chosen, error: TableError) -> _Read:
-    return _Read(chosen, reason=_REWRITTEN) if _is_rewritten(error) else _Read(chosen, trouble=str(error))
+def _failed(chosen: Chosen, error: TableError) -> _SourceSide:
+    return _SourceSide(chosen, reason=_REWRITTEN) if _is_rewritten(error) else _SourceSide(chosen, trouble=str(error))
 
 
 def _is_rewritten(error: TableError) -> bool:
     return error.slug == "table-rewritten"
 
 
-def _of(chosen: Chosen, outcome: Outcome, reason: str) -> Finding:
+def _finding_of(chosen: Chosen, outcome: Outcome, reason: str) -> Finding:
     record = chosen.record
     return Finding(record.oid, record.schema, record.name, outcome, reason=reason, **chosen.place)

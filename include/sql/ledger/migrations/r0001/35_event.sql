@@ -8,6 +8,6 @@ create table penstock.event (
     message text not null,
     details jsonb not null default '{}',
     -- when those who asked for it were told; null where nobody was
-    told_at timestamptz,
+    announced_at timestamptz,
     by_task jsonb default penstock.by_task()
 )

@@ -1,3 +1,3 @@
 update penstock.event
-set told_at = clock_timestamp()
+set announced_at = clock_timestamp()
 where pipeline = %(name)s and number = any(%(numbers)s::bigint[])
