@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 from penstock.conditions import Level
 from penstock.ledger import Ledger
 from penstock.ledger.health import FoundAlarm, SlotSample
-from penstock.ledger.page_queries import LakeStep
+from penstock.ledger.page import LakeStep
 from penstock.lsn import Lsn
 from stack.servers.postgres import Database
 from tests.ledger.conftest import START, capture, publish

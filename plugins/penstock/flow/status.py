@@ -14,7 +14,7 @@ from penstock.flow.health.rules_lake import freshness_limits
 from penstock.flow.load import waiting
 from penstock.ledger.health import AlarmRecord
 from penstock.ledger.maintenance import MaintenanceRecord
-from penstock.ledger.page_queries import PipelinePanel
+from penstock.ledger.page import PipelinePanel
 from penstock.ledger.records import GapRecord, PipelineRecord
 from penstock.ledger.status_record import StatusRecord
 from penstock.ledger.table_records import RebuildRecord, TableRecord

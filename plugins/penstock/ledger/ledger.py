@@ -18,7 +18,7 @@ from penstock.ledger.maintenance import Maintenance
 from penstock.ledger.membership import Membership
 from penstock.ledger.merges import Merges
 from penstock.ledger.outcomes import Outcomes
-from penstock.ledger.page_queries import PageQueries
+from penstock.ledger.page import PageQueries
 from penstock.ledger.pipelines import Pipelines
 from penstock.ledger.rebuilds import Rebuilds
 from penstock.ledger.session import Sessions

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from penstock.ledger.page_queries import EventPanel
+from penstock.ledger.page import EventPanel
 from penstock.ledger.records import Row
 from penstock.ledger.session import Part
 

@@ -13,7 +13,7 @@ from penstock.flow.health.airflow_state import AirflowState
 from penstock.flow.health.input import HealthInput, LedgerFacts
 from penstock.flow.health.rules_lake import freshness_limits, watched
 from penstock.ledger.health import LateWork
-from penstock.ledger.page_queries import PipelinePanel
+from penstock.ledger.page import PipelinePanel
 from penstock.page.models import Lack
 from penstock.units import span
 

@@ -19,7 +19,7 @@ from penstock.config.validators import NAME
 from penstock.errors import ConfigError, LedgerError, NoLedgerError
 from penstock.flow.health.airflow_state import AirflowState, Ask
 from penstock.ledger import Ledger
-from penstock.ledger.page_queries import Panel, PipelinePanel
+from penstock.ledger.page import Panel, PipelinePanel
 from penstock.page import models, table_views, views
 from penstock.page.advice import Advice, advice
 from penstock.page.lacks import lacks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from penstock.ledger.page_queries import EventPanel, RebuildPanel, SchemaChangePanel
+from penstock.ledger.page import EventPanel, RebuildPanel, SchemaChangePanel
 from penstock.ledger.table_page import FetchPanel, FindingPanel, TableCutPanel, TableFactsPanel
 from penstock.page import views
 from penstock.page.advice import table_advice

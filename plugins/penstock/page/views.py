@@ -8,7 +8,7 @@ from typing import Any
 
 from penstock.conditions import ALARMS
 from penstock.jobs.merge_plan import CONFLICTS
-from penstock.ledger.page_queries import (
+from penstock.ledger.page import (
     AlarmPanel,
     CutPanel,
     EventPanel,

@@ -14,7 +14,7 @@ from penstock.flow.health.input import Disk, HealthInput
 from penstock.flow.health.judge import LAKE_RULES
 from penstock.flow.health.observe import disks
 from penstock.ledger.health import LateWork, OpenCopy, StillTable
-from penstock.ledger.page_queries import PipelinePanel
+from penstock.ledger.page import PipelinePanel
 from tests.flow.health.cases import GIB, NOW, OWN, RECORD, SHOP, alarm, failed, lake_facts, verdict
 
 

@@ -18,7 +18,7 @@ from penstock.flow.health.airflow_state import DagState
 from penstock.flow.health.limits import Forecast, Limits, level_of, limits, samples
 from penstock.ledger.health import AlarmRecord, LateWork, OpenCopy, SlotSample, StillTable, WindowRate
 from penstock.ledger.outcomes import TaskOutcome
-from penstock.ledger.page_queries import PipelinePanel
+from penstock.ledger.page import PipelinePanel
 from penstock.ledger.records import PipelineRecord
 from penstock.ledger.verifications import VerifiedTable
 from penstock.source.health import SourceHealth

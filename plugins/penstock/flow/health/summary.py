@@ -14,7 +14,7 @@ from croniter import croniter
 from penstock.flow.context import Context
 from penstock.flow.health.alerts import Delivery
 from penstock.ledger.health import AlarmRecord
-from penstock.ledger.page_queries import EventPanel, PipelinePanel
+from penstock.ledger.page import EventPanel, PipelinePanel
 from penstock.ledger.summaries import TableWork, Work
 from penstock.printable import printable
 from penstock.units import several, span

@@ -203,33 +203,33 @@ class Panel:
 
     def pipelines(self, name: str | None = None) -> list[PipelinePanel]:
         """Return every pipeline, or the one of this name."""
-        return self._transaction.records(PipelinePanel, "page_queries/pipelines", name=name)
+        return self._transaction.records(PipelinePanel, "page/pipelines", name=name)
 
     def windows(self, name: str) -> list[WindowPanel]:
         """Return the newest windows, newest first."""
-        return self._transaction.records(WindowPanel, "page_queries/windows", name=name, limit=WINDOWS)
+        return self._transaction.records(WindowPanel, "page/windows", name=name, limit=WINDOWS)
 
     def cuts(self, name: str) -> list[CutPanel]:
         """Return the newest cuts, newest first."""
-        return self._transaction.records(CutPanel, "page_queries/cuts", name=name, limit=CUTS)
+        return self._transaction.records(CutPanel, "page/cuts", name=name, limit=CUTS)
 
     def tables(self, name: str) -> list[TablePanel]:
         """Return the tables: the paused ones, those not ready yet, the others."""
         bounds = {"limit": TABLES, "windows": SEARCHED_WINDOWS}
-        return self._transaction.records(TablePanel, "page_queries/tables", name=name, **bounds)
+        return self._transaction.records(TablePanel, "page/tables", name=name, **bounds)
 
     def rebuilds(self, name: str, oid: int | None = None) -> list[RebuildPanel]:
         """Return the open rebuilds, of one table or of all, oldest first."""
-        return self._transaction.records(RebuildPanel, "page_queries/rebuilds", name=name, oid=oid, limit=TABLES)
+        return self._transaction.records(RebuildPanel, "page/rebuilds", name=name, oid=oid, limit=TABLES)
 
     def events(self, name: str, oid: int | None = None) -> list[EventPanel]:
         """Return the newest events, of one table or of all, newest first."""
-        return self._transaction.records(EventPanel, "page_queries/events", name=name, oid=oid, limit=EVENTS)
+        return self._transaction.records(EventPanel, "page/events", name=name, oid=oid, limit=EVENTS)
 
     def schema_changes(self, name: str, oid: int | None = None) -> list[SchemaChangePanel]:
         """Return the newest changes of the shape of one table, or of all."""
         bounds = {"slug": "schema-followed", "limit": EVENTS}
-        return self._transaction.records(SchemaChangePanel, "page_queries/schema_changes", name=name, oid=oid, **bounds)
+        return self._transaction.records(SchemaChangePanel, "page/schema_changes", name=name, oid=oid, **bounds)
 
     def table(self, name: str, oid: int) -> OneTable:
         """Read more of one table."""
@@ -245,30 +245,28 @@ class Panel:
 
     def slots(self, name: str | None = None) -> dict[str, SlotPanel]:
         """Return the newest look at the own slot of every pipeline, or of one, where there was any."""
-        found = self._transaction.records(SlotPanel, "page_queries/slots", name=name)
+        found = self._transaction.records(SlotPanel, "page/slots", name=name)
         return {each.pipeline: each for each in found}
 
     def alarms(self, name: str | None = None) -> list[AlarmPanel]:
         """Return the open alarms of every pipeline, or of one: by pipeline, the worst and oldest first."""
-        return self._transaction.records(AlarmPanel, "page_queries/alarms", name=name, limit=ALARMS)
+        return self._transaction.records(AlarmPanel, "page/alarms", name=name, limit=ALARMS)
 
     def slot_peaks(self, name: str, *, since: datetime, step: timedelta) -> list[SlotStep]:
         """Return what the own slot kept since then, in steps."""
         return self._transaction.records(
-            SlotStep, "page_queries/slot_series", name=name, since=since, step=step.total_seconds()
+            SlotStep, "page/slot_series", name=name, since=since, step=step.total_seconds()
         )
 
     def lake(self, name: str, *, since: datetime, step: timedelta) -> list[LakeStep]:
         """Return how the lake stood since then, in steps."""
         seconds = step.total_seconds()
-        return self._transaction.records(LakeStep, "page_queries/lake_series", name=name, since=since, step=seconds)
+        return self._transaction.records(LakeStep, "page/lake_series", name=name, since=since, step=seconds)
 
     def captured(self, name: str, *, since: datetime, step: timedelta) -> list[CaptureStep]:
         """Return what was captured since then, in steps."""
         seconds = step.total_seconds()
-        return self._transaction.records(
-            CaptureStep, "page_queries/capture_series", name=name, since=since, step=seconds
-        )
+        return self._transaction.records(CaptureStep, "page/capture_series", name=name, since=since, step=seconds)
 
 
 class PageQueries(Part):
