@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from penstock.config.connections import Connection
 from penstock.page import format
-from penstock.page.models import Pipeline
+from penstock.page.pipeline import Pipeline
 from penstock.page.queries import Deployment
 from stack.ports import LOOPBACK
 from stack.servers.postgres import Server
@@ -70,7 +70,7 @@ def pipelines(stack: Stack) -> Rows:
 
 def _pipeline(it: Pipeline) -> tuple[str, ...]:
     alarms = ", ".join(sorted({alarm.slug for alarm in it.alarms})) or "none"
-    return it.name, it.state.replace("_", " "), format.age(it.freshness_seconds), it.cut_lsn or "none", alarms
+    return it.name, it.state.replace("_", " "), format.age(it.freshness_seconds), str(it.cut_lsn or "none"), alarms
 
 
 def _login(stack: Stack) -> str:

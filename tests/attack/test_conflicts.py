@@ -16,7 +16,6 @@ from penstock.flow.merge import lake_lock
 from penstock.flow.merge import run as merge
 from penstock.flow.verify import run as verify
 from penstock.ledger.verifications import VerifiedTable
-from penstock.page import views
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.recovery import equal, flush
 
@@ -103,8 +102,8 @@ def test_the_first_conflict_is_reported_and_ends_with_a_comparison_or_a_copy(env
     assert lines["conflicts public.t"].startswith("[divergence-suspected] update_missing 1, delete_missing 1,")
     assert lines["misfits public.sound"].startswith("1 value ")
     with env16.ctx.ledger.page.panels() as panel:
-        page = {row.name: views.table(row) for row in panel.tables(env16.name)}
-    assert (page["t"].conflicts, page["t"].suspected, page["sound"].misfits) == (met, True, 1)
+        page = {row.name: row for row in panel.tables(env16.name)}
+    assert (page["public.t"].conflicts, page["public.t"].suspected, page["public.sound"].misfits) == (met, True, 1)
     assert {each.slug for each in health.judge_pipeline(env16.ctx).findings} >= {"divergence-suspected"}
 
     change(env16, "delete from t where id = 3")

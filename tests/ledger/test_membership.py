@@ -35,7 +35,7 @@ def states(ledger: Ledger, name: str) -> dict[int, str]:
 
 def shown(ledger: Ledger, name: str) -> dict[int, tuple[bool, bool]]:
     with ledger.page.panels() as panel:
-        return {table.oid: (table.waits, table.leaves) for table in panel.tables(name)}
+        return {table.oid: (table.state == "waiting", table.state == "leaving") for table in panel.tables(name)}
 
 
 def test_a_table_that_joined_waits_and_is_announced_once_in_a_while(ledger: Ledger, ready: str) -> None:

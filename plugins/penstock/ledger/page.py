@@ -1,6 +1,7 @@
 """What a page shows of the ledger: one bounded query per panel, all of one page read at one moment.
 
-Nothing here reads a list of files or a row of anybody's table; sums and steps of time are made by the server.
+A record is what the page shows of it, as HTML and as JSON: every number says its unit in its name, times of charts are seconds since
+1970. Nothing here reads a list of files or a row of anybody's table; sums and steps of time are made by the server.
 """
 
 from __future__ import annotations
@@ -9,14 +10,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Self
 
+from penstock.conditions import ALARMS
 from penstock.conditions import Level as AlarmLevel
-from penstock.ledger.health import SlotLook
 from penstock.ledger.maintenance import MaintenanceRecord
-from penstock.ledger.records import Level, PipelineFacts, Row, WindowState
+from penstock.ledger.records import Level, Row, TaskRef, WindowState
 from penstock.ledger.session import Part, Transaction
-from penstock.ledger.table_page import OneTable, TableStanding
+from penstock.ledger.table_page import OneTable, TablePanel
 from penstock.ledger.table_records import RebuildKind, RebuildState
 from penstock.ledger.work import WorkNote
 from penstock.lsn import Lsn
@@ -24,76 +25,82 @@ from penstock.lsn import Lsn
 WINDOWS = 20
 CUTS = 20
 EVENTS = 40
-ALARMS = 200
+OPEN_ALARMS = 200
 TABLES = 5000
 SEARCHED_WINDOWS = 100
 """So many of the newest windows with changes are searched for a table's last change."""
 
 
-@dataclass(frozen=True)
-class PipelinePanel(PipelineFacts):
-    """Hold where a pipeline stands.
+@dataclass(frozen=True, kw_only=True)
+class PipelinePanel(Row):
+    """Hold where a pipeline stands; one that no ledger knows has its names only.
 
-    `as_of` is the source's time up to which the lake has every change, as the last look at an idle source renews it; the unmerged windows are those with changes after the newest cut. A merge keeps its Spark application until
-    `spark_until`, None where none does, and has made `spark_cuts` with it.
+    `position` is the end of the newest staged window, `as_of` the source's time up to which the lake has every change, as the last
+    look at an idle source renews it; the unmerged windows are those with changes after the newest cut. A merge keeps its Spark
+    application until `spark_until` if nothing is landed, None where none does, and has made `spark_cuts` with it. `halted_by` is the
+    task that met what halted it.
     """
 
-    cut_lsn: Lsn | None
-    cut_at: datetime | None
-    captured_at: datetime | None
-    as_of: datetime | None
-    unmerged_windows: int
-    unmerged_changes: int
-    unmerged_bytes: int
-    unmerged_since: datetime | None
-    tables: int
-    ready: int
-    paused: int
-    spark_until: datetime | None
-    spark_cuts: int | None
-    halted_by: dict[str, str] | None
+    name: str
+    state: str
+    slot_name: str
+    publication: str
+    database: str | None = None
+    created_at: datetime | None = None
+    halted_slug: str | None = None
+    halted_reason: str | None = None
+    halted_by: TaskRef | None = None
+    position: Lsn | None = None
+    cut_lsn: Lsn | None = None
+    cut_at: datetime | None = None
+    captured_at: datetime | None = None
+    as_of: datetime | None = None
+    unmerged_windows: int = 0
+    unmerged_changes: int = 0
+    unmerged_bytes: int = 0
+    unmerged_since: datetime | None = None
+    tables: int = 0
+    tables_ready: int = 0
+    tables_paused: int = 0
+    spark_until: datetime | None = None
+    spark_cuts: int | None = None
 
 
 @dataclass(frozen=True)
 class WindowPanel(Row):
-    """Hold one window without its files."""
+    """Hold one window without its files; `changes_per_second` is None for one that held no change."""
 
     from_lsn: Lsn
     upto_lsn: Lsn
+    wal_bytes: int
     state: WindowState
     changes: int
     bytes: int
     transactions: int
     seconds: float | None
+    changes_per_second: float | None
     planned_at: datetime
-    staged_at: datetime | None
     source_time: datetime | None
-    by_task: dict[str, str] | None
+    task: TaskRef | None
 
 
 @dataclass(frozen=True)
 class CutPanel(Row):
-    """Hold one cut; `source_time` is the source's time at its position, None for a cut that ends with no window.
+    """Hold one cut; `seconds` is from planning its merge to publishing it, `delay_seconds` its age when it was published.
 
-    `oldest_commit` is when the first of its changes was committed, None where it holds none or that is unknown.
+    `oldest_seconds` is how long the change that waited longest took from its commit at the source to this cut. What is not known is
+    None, as the age of a cut that ends with no window.
     """
 
     lsn: Lsn
-    attempt: str
+    published_at: datetime
     changes: int
     tables: int
-    published_at: datetime
-    source_time: datetime | None
-    oldest_commit: datetime | None
-    by_task: dict[str, str] | None
-
-
-@dataclass(frozen=True)
-class TablePanel(TableStanding):
-    """Hold one table of a list; `changes` and `changed_at` cover the newest windows only, None when they hold none."""
-
-    changes: int | None
-    changed_at: datetime | None
+    seconds: float | None
+    changes_per_second: float | None
+    delay_seconds: float | None
+    oldest_seconds: float | None
+    task: TaskRef | None
 
 
 @dataclass(frozen=True)
@@ -102,11 +109,10 @@ class RebuildPanel(Row):
 
     id: str
     oid: int
+    table: str
     kind: RebuildKind
     state: RebuildState
-    schema: str
-    name: str
-    place: list[str]
+    place: str
     through_lsn: Lsn | None
     end_lsn: Lsn | None
     rows: int
@@ -120,76 +126,114 @@ class EventPanel(Row):
     """Hold one event."""
 
     at: datetime
-    slug: str
     level: Level
+    slug: str
     message: str
     oid: int | None
-    table_name: str | None
-    by_task: dict[str, str] | None
+    table: str | None
+    task: TaskRef | None
 
 
 @dataclass(frozen=True)
 class SchemaChangePanel(Row):
-    """Hold one change of a table's shape that the lake follows."""
+    """Hold a change of a table's shape that the lake follows; `cost` has what was copied for it, nothing where it was metadata alone."""
 
     at: datetime
     oid: int
-    table_name: str
+    table: str
+    rule: str
     message: str
-    details: dict[str, Any]
+    xid: int | None
+    cost: dict[str, int]
 
 
 @dataclass(frozen=True)
-class SlotPanel(SlotLook):
-    """Hold the newest look at a pipeline's own slot."""
+class SlotPanel(Row):
+    """Hold what the last health check saw of a pipeline's own slot; bytes are of the source's WAL, ages in transactions.
+
+    The limits are those that were in force at that check.
+    """
 
     pipeline: str
-    details: dict[str, Any]
+    seen_at: datetime
+    unread_bytes: int | None
+    retained_bytes: int | None
+    warn_bytes: int | None
+    critical_bytes: int | None
+    drop_bytes: int | None
+    wal_status: str | None
+    invalidation: str | None
+    safe_wal_bytes: int | None
+    active: bool
+    inactive_since: datetime | None
+    unchanged_since: datetime
+    catalog_xmin_age: int | None
+    spill_share: float | None
+    confirmed_lsn: Lsn | None
+    restart_lsn: Lsn | None
+    flushed_lsn: Lsn
 
 
 @dataclass(frozen=True)
 class AlarmPanel(Row):
-    """Hold one open alarm."""
+    """Hold one open alarm; `failed` is the run that it tells of, `task` who opened it.
+
+    By the catalogue of conditions it gets worse as fast as `worsens` says; the DAG `dag` ends it or shows why it lasts.
+    """
 
     pipeline: str
     slug: str
-    subject: str
     level: AlarmLevel
+    subject: str
     message: str
+    worsens: str
     opened_at: datetime
-    numbers: dict[str, Any]
-    by_task: dict[str, str] | None
+    open_seconds: float
+    dag: str | None
+    failed: TaskRef | None
+    task: TaskRef | None
+
+    @classmethod
+    def from_row(cls, **row: Any) -> Self:
+        """Read one row, and look up its condition."""
+        known = ALARMS.get(row["slug"])
+        dag = f"{row['pipeline']}.{known.dag}" if known and known.dag else None
+        return cls(**row, worsens=known.worsens if known else "unknown", dag=dag)
 
 
 @dataclass(frozen=True)
 class SlotStep(Row):
-    """Hold the peaks of one step of time, in bytes."""
+    """Hold what the slot kept in one step of time: the peaks."""
 
-    at: datetime
-    unread: int | None
-    retained: int | None
+    slot_time: float
+    unread_bytes: int | None
+    retained_bytes: int | None
 
 
 @dataclass(frozen=True)
 class CaptureStep(Row):
     """Hold what was captured in one step of time: changes, and the longest window's seconds."""
 
-    at: datetime
+    capture_time: float
     changes: int
-    seconds: float | None
+    window_seconds: float | None
 
 
 @dataclass(frozen=True)
 class LakeStep(Row):
-    """Hold how the lake stood in one step of time, and what was done in it; CPU is unknown where nothing was counted before."""
+    """Hold how the lake stood in one step of time, as slot health saw it, and what was done in it.
 
-    at: datetime
-    median_seconds: float | None
-    worst_seconds: float | None
+    `behind_*` are peaks, sizes are those at the step's end, the rest sums. CPU is that of the tasks that ended: of their processes on
+    Airflow's workers and of what these waited for, such as Spark's driver; it is unknown where nothing was counted before.
+    """
+
+    lake_time: float
+    behind_median_seconds: float | None
+    behind_worst_seconds: float | None
     lake_bytes: int | None
     landing_bytes: int
     cuts: int
-    changes: int
+    cut_changes: int
     cut_seconds: float
     merge_cpu_seconds: float | None
     capture_cpu_seconds: float | None
@@ -213,10 +257,10 @@ class Panel:
         """Return the newest cuts, newest first."""
         return self._transaction.records(CutPanel, "page/cuts", name=name, limit=CUTS)
 
-    def tables(self, name: str) -> list[TablePanel]:
-        """Return the tables: the paused ones, those not ready yet, the others."""
-        bounds = {"limit": TABLES, "windows": SEARCHED_WINDOWS}
-        return self._transaction.records(TablePanel, "page/tables", name=name, **bounds)
+    def tables(self, name: str, oid: int | None = None) -> list[TablePanel]:
+        """Return the tables: the paused ones, those not ready yet, the others; or one, whose changes are not searched for."""
+        bounds = {"limit": TABLES, "windows": SEARCHED_WINDOWS if oid is None else 0}
+        return self._transaction.records(TablePanel, "page/tables", name=name, oid=oid, **bounds)
 
     def rebuilds(self, name: str, oid: int | None = None) -> list[RebuildPanel]:
         """Return the open rebuilds, of one table or of all, oldest first."""
@@ -250,7 +294,7 @@ class Panel:
 
     def alarms(self, name: str | None = None) -> list[AlarmPanel]:
         """Return the open alarms of every pipeline, or of one: by pipeline, the worst and oldest first."""
-        return self._transaction.records(AlarmPanel, "page/alarms", name=name, limit=ALARMS)
+        return self._transaction.records(AlarmPanel, "page/alarms", name=name, limit=OPEN_ALARMS)
 
     def slot_peaks(self, name: str, *, since: datetime, step: timedelta) -> list[SlotStep]:
         """Return what the own slot kept since then, in steps."""

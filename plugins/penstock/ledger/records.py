@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypedDict
 
 from penstock.contract.manifest import FileEntry
 from penstock.lsn import Lsn
@@ -22,6 +22,14 @@ class Row:
     def from_row(cls, **row: Any) -> Self:
         """Read one row as psycopg returns it."""
         return cls(**row)
+
+
+class TaskRef(TypedDict):
+    """Lead to a run of Airflow; `task` is the one whose log tells, empty where only the run is known."""
+
+    dag: str
+    run_id: str
+    task: str
 
 
 @dataclass(frozen=True)

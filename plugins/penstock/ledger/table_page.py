@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 from typing import Any, Self
 
 from penstock.ledger.json_codec import column_from_json
-from penstock.ledger.records import Row
+from penstock.ledger.records import Row, TaskRef
 from penstock.ledger.session import Transaction
-from penstock.ledger.table_records import FetchState, TableState
-from penstock.ledger.verifications import Mode, Outcome
+from penstock.ledger.table_records import FetchState
+from penstock.ledger.verifications import Outcome
 from penstock.lsn import Lsn
 from penstock.shapes.mirror_column import MirrorColumn
 
@@ -18,41 +18,38 @@ SHOWN = 20
 
 
 @dataclass(frozen=True)
-class TableStanding(Row):
-    """Hold how one table stands, as every page shows it.
+class TablePanel(Row):
+    """Hold one table; `changes` and `changed_at` cover the newest windows only, `rows` and `bytes` are its size in the lake.
 
-    `waits`: it joined and waits for its copy, `leaves`: it left and is still to be merged that far. `rows`, `files` and `bytes`
-    are its size since the last cut that moved it. The counts are since its copy; `suspected`: changes met other rows than they
-    should, and that no comparison has found all rows equal since.
+    All its rows were seen to equal the source's at `verified_through` or later; `differs` says that some do not.
+    `state` is the ledger's, or `waiting` for one that joined and has no copy yet, `leaving` for one that left.
+    `conflicts` are changes since its copy that met other rows than they should, by kind; `suspected` says that no
+    comparison has found all rows equal since. `misfits` are values that did not fit.
     """
 
     oid: int
-    schema: str
     name: str
-    target: list[str]
-    state: TableState
+    target: str
+    state: str
     complete_through: Lsn | None
+    changed_at: datetime | None
+    changes: int | None
+    rows: int | None
+    bytes: int | None
     paused_slug: str | None
     paused_reason: str | None
-    paused_by: dict[str, str] | None
     verified_through: Lsn | None
     verified_at: datetime | None
     differs: bool
-    update_missing: int
-    delete_missing: int
-    insert_existing: int
+    conflicts: dict[str, int]
     misfits: int
     suspected: bool
-    waits: bool
-    leaves: bool
-    rows: int | None
-    files: int | None
-    bytes: int | None
+    paused_by: TaskRef | None
 
 
 @dataclass(frozen=True)
-class TableFactsPanel(TableStanding):
-    """Hold all of one table.
+class TableFactsPanel(Row):
+    """Hold what only the page of one table shows.
 
     The cut that moved it last was at `moved_at`. `paused_as_of` is the source's time through which a table that stays behind the
     cut is complete.
@@ -60,6 +57,7 @@ class TableFactsPanel(TableStanding):
 
     identity: str
     columns: tuple[MirrorColumn, ...]
+    files: int | None
     paused_at: datetime | None
     moved_at: datetime | None
     copied_rows: int | None
@@ -77,7 +75,7 @@ class TableFactsPanel(TableStanding):
 
 @dataclass(frozen=True)
 class TableCutPanel(Row):
-    """Hold what a cut did to the table, and how large it was then."""
+    """Hold what a cut did to the table; `seconds` is its part of the merge, `rows`, `files` and `bytes` are the table's after it."""
 
     lsn: Lsn
     published_at: datetime
@@ -97,7 +95,7 @@ class TableCutPanel(Row):
 class TableStep(Row):
     """Hold what the cuts of one step of time did to the table, and its size after the last of them."""
 
-    at: datetime
+    time: float
     inserts: int
     updates: int
     deletes: int
@@ -107,9 +105,8 @@ class TableStep(Row):
 
 @dataclass(frozen=True)
 class FindingPanel(Row):
-    """Hold what one comparison found of the table, or of one share of its keys."""
+    """Hold what one comparison found of the table, or of one share of its keys; share 1 of 1 is all rows."""
 
-    mode: Mode
     lsn: Lsn | None
     verified_at: datetime
     share: int
@@ -125,16 +122,14 @@ class FindingPanel(Row):
 
 @dataclass(frozen=True)
 class FetchPanel(Row):
-    """Hold one fetch of columns' values, or of the rows of partitions, the `leaves`."""
+    """Hold columns whose values, or partitions whose rows, are copied by themselves; a column that is gone by now is shown by its number."""
 
-    lsn: Lsn
-    attnums: list[int]
-    whole: bool
-    of_rows: bool
-    leaves: list[str]
+    columns: list[str]
+    partitions: list[str]
     state: FetchState
     rows: int
     bytes: int
+    lsn: Lsn
     started_at: datetime
     landed_at: datetime | None
 

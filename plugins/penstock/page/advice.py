@@ -11,8 +11,10 @@ from datetime import datetime
 from typing import Any
 
 from penstock.conditions import NEEDS_COPY
+from penstock.ledger.records import TaskRef
+from penstock.ledger.table_page import TablePanel
 from penstock.page.format import age
-from penstock.page.models import Grade, Pipeline, Table, TaskRef
+from penstock.page.pipeline import Grade, Pipeline
 from penstock.units import sentence
 
 RECOVERABLE = (
@@ -58,14 +60,14 @@ class Advice:
     since: datetime | None = None
 
 
-def advice(shown: Pipeline, tables: Sequence[Table], unheard: Sequence[str] = ()) -> list[Advice]:
+def advice(shown: Pipeline, tables: Sequence[TablePanel], unheard: Sequence[str] = ()) -> list[Advice]:
     """Return what to do next; never empty. `unheard` are the levels of alarms of which no person is notified."""
     found = [*_stopped(shown), *_alarms(shown), *_paused(shown, tables), *_lacking(shown), *_early(shown)]
     order: list[Grade] = ["critical", "warn", "idle", "ok"]
     return [*(sorted(found, key=lambda each: order.index(each.grade)) or [_nothing(shown)]), *_unheard(unheard)]
 
 
-def table_advice(shown: Pipeline, table: Table) -> list[Advice]:
+def table_advice(shown: Pipeline, table: TablePanel) -> list[Advice]:
     """Return what to do about one table; empty where nothing is."""
     return [*_stopped(shown), *_paused(shown, [table])]
 
@@ -110,7 +112,7 @@ def _alarms(shown: Pipeline) -> Iterator[Advice]:
         yield Advice(alarm.level, f"{alarm.slug}: {alarm.subject}", reason, tuple(steps), alarm.opened_at)
 
 
-def _paused(shown: Pipeline, tables: Sequence[Table]) -> Iterator[Advice]:
+def _paused(shown: Pipeline, tables: Sequence[TablePanel]) -> Iterator[Advice]:
     for slug in sorted({table.paused_slug for table in tables if table.paused_slug}):
         names = [table.name for table in tables if table.paused_slug == slug]
         more = f" and {len(names) - _NAMED_TABLES} more" if len(names) > _NAMED_TABLES else ""

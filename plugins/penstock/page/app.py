@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from functools import cache
 from http import HTTPStatus
 from pathlib import Path
@@ -21,6 +20,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from penstock.errors import ConfigError, LedgerError, PenstockError
+from penstock.lsn import Lsn
 from penstock.page import format
 from penstock.page.listing import Wanted
 from penstock.page.lists import pipeline_list, runbook_list, table_list
@@ -169,9 +169,10 @@ def _page(
 
 
 def _plain(model: Any) -> JSONResponse:
+    """Answer with a model's fields; positions are text, as PostgreSQL writes them."""
     from fastapi.encoders import jsonable_encoder  # noqa: PLC0415
 
-    return JSONResponse(jsonable_encoder(asdict(model)), headers=_HEADERS)
+    return JSONResponse(jsonable_encoder(model, custom_encoder={Lsn: str}), headers=_HEADERS)
 
 
 def _explain(documents: Documents) -> Callable[[Request, Exception], Response]:

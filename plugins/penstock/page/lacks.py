@@ -1,6 +1,7 @@
 """What a pipeline that runs still lacks to be healthy: a cut, DAGs that are unpaused, somebody who watches its slot, freshness. Pure.
 
-The limits are those of slot health, which sends alarms of the same; but before its first look, or while it is paused, no alarm opens.
+What slot health has a rule for is asked of it; but before its first look, or while it is paused, no alarm opens. A DAG that is paused
+is no alarm while nothing waits for it, nor is a pipeline without a cut: these are judged here.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from datetime import datetime
 from penstock.config import model
 from penstock.flow.health.airflow_state import AirflowState
 from penstock.flow.health.input import HealthInput, LedgerFacts
-from penstock.flow.health.rules_lake import freshness_limits, watched
+from penstock.flow.health.rules_lake import freshness_limits, stale, watched
 from penstock.ledger.health import LateWork
 from penstock.ledger.page import PipelinePanel
-from penstock.page.models import Lack
+from penstock.page.pipeline import Lack
 from penstock.units import span
 
 _PAUSED = {
@@ -88,11 +89,9 @@ def _cut(row: PipelinePanel, pipeline: model.Pipeline, now: datetime) -> Iterato
             None,
         )
         return
-    limit, _ = freshness_limits(pipeline)
-    behind = (now - row.as_of).total_seconds()
-    if behind >= limit:
-        what = "a merge brings what is landed" if row.unmerged_changes else "captures bring the lake forward"
-        reason = f"Readers see the source as it was {span(behind)} ago, the limit is {span(limit)}; {what}."
-        yield Lack(
-            "lake-stale", "The lake is stale", reason, "merge" if row.unmerged_changes else "capture", "lake-stale"
-        )
+    verb = "merge" if row.unmerged_changes else "capture"
+    what = "a merge brings what is landed" if row.unmerged_changes else "captures bring the lake forward"
+    for finding in stale(HealthInput(pipeline, now, LedgerFacts(row))):
+        behind, limit = span(finding.numbers["age_seconds"]), span(freshness_limits(pipeline)[0])
+        reason = f"Readers see the source as it was {behind} ago, the limit is {limit}; {what}."
+        yield Lack("lake-stale", "The lake is stale", reason, verb, "lake-stale")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from penstock.ledger.table_page import TablePanel
 from penstock.page.listing import Listing, Wanted, listing
-from penstock.page.models import Pipeline, Table
+from penstock.page.pipeline import Pipeline
 from penstock.page.runbook_pages import Runbook
 
-_TABLES: Mapping[str, Callable[[Table], Any]] = {
+_TABLES: Mapping[str, Callable[[TablePanel], Any]] = {
     "name": lambda each: each.name,
     "state": lambda each: each.state,
     "rows": lambda each: each.rows,
@@ -35,7 +36,7 @@ def runbook_list(runbooks: Sequence[Runbook], wanted: Wanted) -> Listing[Runbook
     return listing(first, wanted, keys={}, words=lambda each: f"{each.name} {each.text}", size=len(runbooks) or 1)
 
 
-def table_list(tables: Sequence[Table], wanted: Wanted) -> Listing[Table]:
+def table_list(tables: Sequence[TablePanel], wanted: Wanted) -> Listing[TablePanel]:
     """Return the wanted tables: by default the paused ones first, then those not ready yet, then the others."""
     return listing(tables, wanted, keys=_TABLES, words=lambda each: f"{each.name} {each.target} {each.state}")
 

@@ -5,12 +5,13 @@ A ledger that does not answer is a problem to show, not the end of the page: the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from penstock.config import model
 from penstock.config.connections import Resolver
@@ -19,13 +20,27 @@ from penstock.config.validators import NAME
 from penstock.errors import ConfigError, LedgerError, NoLedgerError
 from penstock.flow.health.airflow_state import AirflowState, Ask
 from penstock.ledger import Ledger
-from penstock.ledger.page import Panel, PipelinePanel
-from penstock.page import models, table_views, views
-from penstock.page.advice import Advice, advice
+from penstock.ledger.page import (
+    CaptureStep,
+    CutPanel,
+    EventPanel,
+    LakeStep,
+    Panel,
+    PipelinePanel,
+    RebuildPanel,
+    SchemaChangePanel,
+    SlotStep,
+    WindowPanel,
+)
+from penstock.ledger.records import Row
+from penstock.ledger.table_page import TablePanel, TableStep
+from penstock.page import table as one_table
+from penstock.page.advice import Advice, advice, table_advice
 from penstock.page.lacks import lacks
 from penstock.page.maintenance import LastMaintenance, last_maintenance
+from penstock.page.pipeline import Pipeline, known_pipeline, seconds_since, unknown_pipeline
 from penstock.page.settings import Setting, settings
-from penstock.page.table_models import TablePage, TableSeries
+from penstock.page.table import TablePage
 from penstock.page.work import Work, under_way
 
 POINTS = 300
@@ -49,7 +64,7 @@ class Overview:
     """Hold every pipeline at a glance."""
 
     at: datetime
-    pipelines: list[models.Pipeline]
+    pipelines: list[Pipeline]
     problems: list[Problem]
 
 
@@ -58,55 +73,27 @@ class PipelinePage:
     """Hold everything of one pipeline but its charts."""
 
     at: datetime
-    pipeline: models.Pipeline
+    pipeline: Pipeline
     advice: list[Advice]
-    tables: list[models.Table]
-    rebuilds: list[models.Rebuild]
-    windows: list[models.Window]
-    cuts: list[models.Cut]
-    events: list[models.Event]
-    schema_changes: list[models.SchemaChange]
+    tables: list[TablePanel]
+    rebuilds: list[RebuildPanel]
+    windows: list[WindowPanel]
+    cuts: list[CutPanel]
+    events: list[EventPanel]
+    schema_changes: list[SchemaChangePanel]
     last_maintenance: LastMaintenance | None = None
     work: list[Work] = field(default_factory=list)
     settings: list[Setting] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class Series:
-    """Hold a pipeline's charts as columns; times are seconds since 1970, steps without a value are left out.
-
-    The slot's points are the peaks of their steps, in bytes; `warn_bytes` and `critical_bytes` are the limits in force
-    now. Of capture, `changes` are sums, `window_seconds` the longest window of the step.
-    Of the lake, as slot health saw it, `behind_*` are peaks, sizes are those at the step's end, the rest sums. CPU is that of the
-    tasks that ended: of their processes on Airflow's workers and of what these waited for, such as Spark's driver.
-    """
-
-    hours: int
-    step_seconds: float
-    slot_time: list[float]
-    unread_bytes: list[int | None]
-    retained_bytes: list[int | None]
-    warn_bytes: int | None
-    critical_bytes: int | None
-    capture_time: list[float]
-    changes: list[int]
-    window_seconds: list[float | None]
-    lake_time: list[float]
-    behind_median_seconds: list[float | None]
-    behind_worst_seconds: list[float | None]
-    lake_bytes: list[int | None]
-    landing_bytes: list[int]
-    cuts: list[int]
-    cut_changes: list[int]
-    cut_seconds: list[float]
-    merge_cpu_seconds: list[float | None]
-    capture_cpu_seconds: list[float | None]
+Series = Mapping[str, Any]
+"""A chart's columns, each under the name of a field of the ledger's steps, with `hours` and `step_seconds`; empty steps are left out."""
 
 
-def _unknown(pipeline: model.Pipeline, airflow: AirflowState | None) -> models.Pipeline:
+def _unknown(pipeline: model.Pipeline, airflow: AirflowState | None) -> Pipeline:
     """Show a pipeline that its ledger does not know, or not yet."""
     starts = airflow is not None and airflow.dag(f"{pipeline.name}.bootstrap").under_way
-    return views.unknown(pipeline.name, pipeline.slot, pipeline.publication, starts=starts)
+    return unknown_pipeline(pipeline.name, pipeline.slot, pipeline.publication, starts=starts)
 
 
 def _silent(_pipelines: Collection[str], _with_tasks: bool) -> AirflowState | None:  # as `Ask`
@@ -128,7 +115,7 @@ class Deployment:
         now = datetime.now(UTC)
         files, problems = self._files()
         airflow = self.airflow(files, False)
-        shown: list[models.Pipeline] = []
+        shown: list[Pipeline] = []
         for conn_id in sorted({pipeline.ledger.connection for pipeline in files.values()}):
             ours = {name: each for name, each in files.items() if each.ledger.connection == conn_id}
             try:
@@ -148,17 +135,17 @@ class Deployment:
         with suppress(NoLedgerError), self._ledger(conn_id).page.panels() as panel:
             if rows := panel.pipelines(name):
                 (shown,) = _shown(panel, rows, files, airflow, now=now, name=name)
-                tables = [views.table(row, row.changes, row.changed_at) for row in panel.tables(name)]
+                tables = panel.tables(name)
                 return PipelinePage(
                     at=now,
                     pipeline=shown,
                     advice=advice(shown, tables, unheard),
                     tables=tables,
-                    rebuilds=[views.rebuild(row) for row in panel.rebuilds(name)],
-                    windows=[views.window(row) for row in panel.windows(name)],
-                    cuts=[views.cut(row) for row in panel.cuts(name)],
-                    events=[views.event(row) for row in panel.events(name)],
-                    schema_changes=[views.schema_change(row) for row in panel.schema_changes(name)],
+                    rebuilds=panel.rebuilds(name),
+                    windows=panel.windows(name),
+                    cuts=panel.cuts(name),
+                    events=panel.events(name),
+                    schema_changes=panel.schema_changes(name),
                     work=under_way(name, airflow, panel.work(name), files),
                     settings=known,
                     last_maintenance=next((last_maintenance(run) for run in panel.maintenances(name)), None),
@@ -179,21 +166,38 @@ class Deployment:
             if facts is None:
                 raise _no_table(name, oid)
             (of,) = _shown(panel, rows, files, airflow, now=now, name=name)
-            kept = next((last_maintenance(run) for run in panel.maintenances(name)), None)
-            return table_views.page(
-                now,
-                of,
-                facts,
-                maintained=kept.table(".".join(facts.target)) if kept else None,
+            (table,), findings = panel.tables(name, oid), one.findings()
+            run = next((last_maintenance(run) for run in panel.maintenances(name)), None)
+            maintained = run.table(table.target) if run else None
+            as_of = one_table.complete_as_of(table, facts, of)
+            compared_at, compared = one_table.compared(table, findings)
+            return TablePage(
+                at=now,
+                pipeline=of,
+                table=table,
+                identity=one_table.IDENTITIES[facts.identity],
+                key=[each.name for each in facts.columns if each.key],
+                as_of=as_of,
+                freshness_seconds=seconds_since(as_of, now),
+                paused_at=facts.paused_at,
+                moved_at=facts.moved_at,
+                compared_at=compared_at,
+                compared=compared,
+                files=facts.files,
+                snapshots=maintained.snapshots[1] if maintained and maintained.snapshots else None,
+                delete_files=maintained.delete_files[1] if maintained and maintained.delete_files else None,
+                advice=table_advice(of, table),
+                columns=[one_table.column(each) for each in facts.columns],
+                copy=one_table.last_copy(facts),
                 cuts=one.cuts(),
-                findings=one.findings(),
+                findings=findings,
                 fetches=one.fetches(),
                 rebuilds=panel.rebuilds(name, oid),
                 schema_changes=panel.schema_changes(name, oid),
                 events=panel.events(name, oid),
             )
 
-    def table_series(self, name: str, oid: int, hours: int) -> TableSeries:
+    def table_series(self, name: str, oid: int, hours: int) -> Series:
         """Return a table's charts over the last hours; raises as `table` does."""
         step, since = _steps(hours)
         files, _ = self._files()
@@ -201,54 +205,27 @@ class Deployment:
             one = panel.table(name, oid)
             if one.facts() is None:
                 raise _no_table(name, oid)
-            found = one.series(since=since, step=step)
-        return TableSeries(
-            hours=hours,
-            step_seconds=step.total_seconds(),
-            time=[each.at.timestamp() for each in found],
-            inserts=[each.inserts for each in found],
-            updates=[each.updates for each in found],
-            deletes=[each.deletes for each in found],
-            rows=[each.rows for each in found],
-            bytes=[each.bytes for each in found],
-        )
+            return _series(hours, step) | _columns(TableStep, one.series(since=since, step=step))
 
     def series(self, name: str, hours: int) -> Series:
-        """Return a pipeline's charts over the last hours; raises as `pipeline` does."""
+        """Return a pipeline's charts over the last hours, with the slot's limits in force now; raises as `pipeline` does."""
         step, since = _steps(hours)
         files, _ = self._files()
         with self._ledger(self._ledger_of(name, files)).page.panels() as panel:
-            captured = panel.captured(name, since=since, step=step)
-            lake = panel.lake(name, since=since, step=step)
-            peaks = panel.slot_peaks(name, since=since, step=step)
-            newest = [views.slot(each) for each in panel.slots(name).values()]
-        return Series(
-            hours=hours,
-            step_seconds=step.total_seconds(),
-            slot_time=[each.at.timestamp() for each in peaks],
-            unread_bytes=[each.unread for each in peaks],
-            retained_bytes=[each.retained for each in peaks],
-            warn_bytes=newest[0].warn_bytes if newest else None,
-            critical_bytes=newest[0].critical_bytes if newest else None,
-            capture_time=[each.at.timestamp() for each in captured],
-            changes=[each.changes for each in captured],
-            window_seconds=[each.seconds for each in captured],
-            lake_time=[each.at.timestamp() for each in lake],
-            behind_median_seconds=[each.median_seconds for each in lake],
-            behind_worst_seconds=[each.worst_seconds for each in lake],
-            lake_bytes=[each.lake_bytes for each in lake],
-            landing_bytes=[each.landing_bytes for each in lake],
-            cuts=[each.cuts for each in lake],
-            cut_changes=[each.changes for each in lake],
-            cut_seconds=[each.cut_seconds for each in lake],
-            merge_cpu_seconds=[each.merge_cpu_seconds for each in lake],
-            capture_cpu_seconds=[each.capture_cpu_seconds for each in lake],
-        )
+            slot = panel.slots(name).get(name)
+            return {
+                **_series(hours, step),
+                "warn_bytes": slot.warn_bytes if slot else None,
+                "critical_bytes": slot.critical_bytes if slot else None,
+                **_columns(SlotStep, panel.slot_peaks(name, since=since, step=step)),
+                **_columns(CaptureStep, panel.captured(name, since=since, step=step)),
+                **_columns(LakeStep, panel.lake(name, since=since, step=step)),
+            }
 
     def _known(
         self, conn_id: str, files: Mapping[str, model.Pipeline], now: datetime, airflow: AirflowState | None
-    ) -> list[models.Pipeline]:
-        shown: list[models.Pipeline] = []
+    ) -> list[Pipeline]:
+        shown: list[Pipeline] = []
         with suppress(NoLedgerError), self._ledger(conn_id).page.panels() as panel:
             shown = _shown(panel, panel.pipelines(), files, airflow, now=now)
         known = {each.name for each in shown}
@@ -292,21 +269,31 @@ def _shown(
     *,
     now: datetime,
     name: str | None = None,
-) -> list[models.Pipeline]:
+) -> list[Pipeline]:
     """Add to each pipeline what slot health knows of it."""
     slots, alarms = panel.slots(name), panel.alarms(name)
     shown = []
     for row in rows:
-        slot = views.slot(slots[row.name]) if row.name in slots else None
+        slot = slots.get(row.name)
         found = lacks(row, files.get(row.name), slot.seen_at if slot else None, airflow, now)
-        ours = [views.alarm(each, now) for each in alarms if each.pipeline == row.name]
-        shown.append(views.pipeline(row, now, has_file=row.name in files, slot=slot, alarms=ours, lacks=found))
+        ours = [each for each in alarms if each.pipeline == row.name]
+        has_file = row.name in files
+        shown.append(known_pipeline(row, now, has_file=has_file, slot=slot, alarms=ours, lacks=found))
     return shown
 
 
 def _steps(hours: int) -> tuple[timedelta, datetime]:
     """Return the length of a chart's steps, and where its first begins."""
     return timedelta(hours=hours) / POINTS, datetime.now(UTC) - timedelta(hours=hours)
+
+
+def _series(hours: int, step: timedelta) -> dict[str, Any]:
+    return {"hours": hours, "step_seconds": step.total_seconds()}
+
+
+def _columns(kind: type[Row], steps: Sequence[Row]) -> dict[str, list[Any]]:
+    """Turn steps into columns by name; there is each column where there is no step, too."""
+    return {name: [getattr(each, name) for each in steps] for name in kind.__annotations__}
 
 
 def _no_table(name: str, oid: int) -> ConfigError:
@@ -329,5 +316,5 @@ def _load(path: Path, _changed: int, environment: tuple[tuple[str, str], ...]) -
     return model.load_pipeline(path, dict(environment))
 
 
-def _urgency(shown: models.Pipeline) -> tuple[int, str]:
+def _urgency(shown: Pipeline) -> tuple[int, str]:
     return ["critical", "warn", "ok", "idle"].index(shown.grade), shown.name

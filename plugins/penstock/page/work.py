@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from penstock.flow.health.airflow_state import ActiveTask, AirflowState
+from penstock.ledger.records import TaskRef
 from penstock.ledger.work import WorkNote
-from penstock.page.models import TaskRef
 
 _WAITING = ("scheduled", "queued")
 _SAYS = {
@@ -54,7 +54,7 @@ def under_way(
 def _works(
     each: ActiveTask, airflow: AirflowState, notes: Sequence[WorkNote], pipelines: Collection[str]
 ) -> Iterator[Work]:
-    ref = TaskRef(each.dag, each.run_id, each.task)
+    ref = TaskRef(dag=each.dag, run_id=each.run_id, task=each.task)
     if each.state in _WAITING:
         holders = _holders(each, airflow)
         known = [one for one in holders if one.dag.rpartition(".")[0] in pipelines]
@@ -63,7 +63,7 @@ def _works(
             "waits" if holders or each.state == "scheduled" else "is about to begin",
             each.since,
             pool=each.pool if holders else None,
-            held_by=tuple(TaskRef(one.dag, one.run_id, one.task) for one in known),
+            held_by=tuple(TaskRef(dag=one.dag, run_id=one.run_id, task=one.task) for one in known),
             held_by_others=len(holders) - len(known),
         )
         return

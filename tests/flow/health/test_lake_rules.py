@@ -25,9 +25,9 @@ def ago(**span: float) -> Any:
 LAKE = PipelinePanel(
     **{name: getattr(RECORD, name) for name in PipelinePanel.__dataclass_fields__ if hasattr(RECORD, name)},
     **{"cut_lsn": RECORD.position, "cut_at": ago(minutes=1), "captured_at": ago(minutes=1), "as_of": ago(minutes=1)},
-    **{"unmerged_windows": 0, "unmerged_changes": 0, "unmerged_bytes": 0},
-    **{"unmerged_since": None, "tables": 2, "ready": 2, "paused": 0, "spark_until": None, "spark_cuts": None},
-    halted_by=None,
+    tables=2,
+    tables_ready=2,
+    slot_name=RECORD.slot,
 )
 WAITING = {"unmerged_windows": 1, "unmerged_changes": 1200, "unmerged_since": ago(minutes=20)}
 
@@ -237,7 +237,7 @@ def test_an_alarm_of_freshness_closes_only_well_below_its_limit() -> None:
 
 
 def test_freshness_and_what_waits_are_gauges() -> None:
-    judged = verdict(OWN, lake=replace(LAKE, unmerged_changes=7, unmerged_bytes=900, paused=1))
+    judged = verdict(OWN, lake=replace(LAKE, unmerged_changes=7, unmerged_bytes=900, tables_paused=1))
 
     gauges = report.gauges(judged)
     assert {name: value for name, value in gauges.items() if not name.startswith("penstock.slot.")} == {

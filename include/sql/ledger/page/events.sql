@@ -1,4 +1,4 @@
-select e.at, e.slug, e.level, e.message, e.table_oid as oid, t.schema || '.' || t.name as table_name, e.by_task
+select e.at, e.slug, e.level, e.message, e.table_oid as oid, t.schema || '.' || t.name as table, e.by_task as task
 from (
     select pipeline, number, at, slug, level, table_oid, message, by_task
     from penstock.event

@@ -1,9 +1,9 @@
 -- How the lake stood, in equal steps of time: the peaks of how far behind it was, its size at the end of a step, and what was done in it.
 select
-    date_bin(make_interval(secs => %(step)s), s.at, %(since)s) as at,
-    max(s.median_seconds) as median_seconds, max(s.worst_seconds) as worst_seconds,
+    extract(epoch from date_bin(make_interval(secs => %(step)s), s.at, %(since)s))::float8 as lake_time,
+    max(s.median_seconds) as behind_median_seconds, max(s.worst_seconds) as behind_worst_seconds,
     (array_agg(s.lake_bytes order by s.at desc))[1] as lake_bytes, (array_agg(s.landing_bytes order by s.at desc))[1] as landing_bytes,
-    sum(s.cuts)::bigint as cuts, sum(s.changes)::bigint as changes, sum(s.cut_seconds) as cut_seconds,
+    sum(s.cuts)::bigint as cuts, sum(s.changes)::bigint as cut_changes, sum(s.cut_seconds) as cut_seconds,
     sum(s.merge_cpu) as merge_cpu_seconds, sum(s.capture_cpu) as capture_cpu_seconds
 from (
     select

@@ -3,13 +3,11 @@
 -- and nothing is measured against it. `as_of` is the source's time up to which the lake has every change: that of the
 -- last look at which the WAL ended where the lake is complete, or before. So a source that is idle is not late.
 select
-    p.name, p.state, p.database, p.slot, p.publication, p.system_identifier, p.timeline, p.consistent_point,
-    p.position, p.halted_slug, p.halted_reason, p.created_at,
+    p.name, p.state, p.slot as slot_name, p.publication, p.database, p.created_at, p.halted_slug, p.halted_reason, p.halted_by, p.position,
     cut.lsn as cut_lsn, cut.published_at as cut_at,
     newest.planned_at as captured_at, complete.looked_at as as_of,
     due.windows as unmerged_windows, due.changes as unmerged_changes, due.bytes as unmerged_bytes, due.since as unmerged_since,
-    of.tables, of.ready, of.paused,
-    kept.until as spark_until, kept.done as spark_cuts, p.halted_by
+    of.tables, of.tables_ready, of.tables_paused, kept.until as spark_until, kept.done as spark_cuts
 from penstock.pipeline as p
 left join lateral (
     select c.lsn, c.published_at, c.era = p.era as comparable
@@ -44,8 +42,8 @@ left join lateral (
 cross join lateral (
     select
         count(*) as tables,
-        count(*) filter (where t.state = 'ready') as ready,
-        count(*) filter (where t.state = 'paused') as paused
+        count(*) filter (where t.state = 'ready') as tables_ready,
+        count(*) filter (where t.state = 'paused') as tables_paused
     from penstock.table as t
     where t.pipeline = p.name and t.state <> 'dropped'
 ) as of

@@ -1,7 +1,7 @@
 -- The peaks of each step of time; empty steps are left out.
 select
-    date_bin(make_interval(secs => %(step)s), s.at, %(since)s) as at,
-    max(s.unread) as unread, max(s.retained) as retained
+    extract(epoch from date_bin(make_interval(secs => %(step)s), s.at, %(since)s))::float8 as slot_time,
+    max(s.unread) as unread_bytes, max(s.retained) as retained_bytes
 from penstock.slot_sample as s
 join penstock.pipeline as p on p.name = s.pipeline and p.slot = s.slot
 where s.pipeline = %(name)s and s.at >= %(since)s and s.own

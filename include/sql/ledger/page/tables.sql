@@ -1,15 +1,21 @@
 -- The last change of a table is looked for in the newest windows that hold changes, not in all that ever were.
 select
-    t.oid, t.schema, t.name, t.target, t.state, t.complete_through, t.paused_slug, t.paused_reason,
-    recent.changes, recent.changed_at, size.rows, size.files, size.bytes, t.verified_through, t.verified_at,
+    t.oid, t.schema || '.' || t.name as name, array_to_string(t.target, '.') as target,
+    case
+        when t.state = 'new' and t.joined_lsn is not null then 'waiting'
+        when t.state = 'ready' and t.left_lsn is not null then 'leaving'
+        else t.state
+    end as state,
+    t.complete_through, recent.changed_at, recent.changes, size.rows, size.bytes, t.paused_slug, t.paused_reason,
+    t.verified_through, t.verified_at,
     t.differs or exists (
         select from penstock.key_share as s where s.pipeline = t.pipeline and s.oid = t.oid and s.differs
     ) as differs,
-    t.update_missing, t.delete_missing, t.insert_existing, t.misfits,
-    t.conflict_lsn is not null and coalesce(t.verified_through < t.conflict_lsn, true) as suspected,
-    t.state = 'new' and t.joined_lsn is not null as waits,
-    t.state = 'ready' and t.left_lsn is not null as leaves,
-    t.paused_by
+    json_strip_nulls(json_build_object(
+        'update_missing', nullif(t.update_missing, 0), 'delete_missing', nullif(t.delete_missing, 0),
+        'insert_existing', nullif(t.insert_existing, 0)
+    )) as conflicts,
+    t.misfits, t.conflict_lsn is not null and coalesce(t.verified_through < t.conflict_lsn, true) as suspected, t.paused_by
 from penstock.table as t
 left join (
     select (file ->> 'oid')::oid as oid, sum((file ->> 'rows')::bigint)::bigint as changes,
@@ -25,12 +31,12 @@ left join (
     group by (file ->> 'oid')::oid
 ) as recent on recent.oid = t.oid
 left join lateral (
-    select tc.rows, tc.files, tc.bytes
+    select tc.rows, tc.bytes
     from penstock.table_cut as tc
     where tc.pipeline = t.pipeline and tc.oid = t.oid
     order by tc.cut desc
     limit 1
 ) as size on true
-where t.pipeline = %(name)s and t.state <> 'dropped'
+where t.pipeline = %(name)s and (%(oid)s::oid is null or t.oid = %(oid)s) and t.state <> 'dropped'
 order by (t.state = 'paused') desc, (t.state = 'ready'), t.schema, t.name
 limit %(limit)s

@@ -82,8 +82,8 @@ def _lake_gauges(verdict: Verdict) -> dict[str, float]:
         "lake.unmerged_changes": lake.unmerged_changes,
         "lake.unmerged_bytes": lake.unmerged_bytes,
         "tables.all": lake.tables,
-        "tables.ready": lake.ready,
-        "tables.paused": lake.paused,
+        "tables.ready": lake.tables_ready,
+        "tables.paused": lake.tables_paused,
         "tables.conflicting": sum(table.suspected for table in facts.ledger.verified),
         "tables.differing": sum(table.differs for table in facts.ledger.verified),
     }

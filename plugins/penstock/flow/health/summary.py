@@ -92,7 +92,10 @@ def lines(facts: Facts) -> Iterator[tuple[str, str]]:
     """Return a summary as labelled lines; what has nothing to tell says so, so that its absence means nothing else."""
     lake, work = facts.lake, facts.work
     yield "since", f"{facts.since:%F %T} UTC"
-    yield "state", f"{lake.state}, {lake.ready} of {several(lake.tables, 'table')} ready, {lake.paused} paused"
+    yield (
+        "state",
+        f"{lake.state}, {lake.tables_ready} of {several(lake.tables, 'table')} ready, {lake.tables_paused} paused",
+    )
     fresh = lake.as_of or lake.cut_at
     behind = span((facts.at - fresh).total_seconds()) if fresh else None
     yield "freshness", f"readers see the source as it was {behind} ago" if behind else "there is no cut yet"
@@ -114,7 +117,7 @@ def _sum(tables: Sequence[TableWork]) -> str:
 
 def _news(label: str, news: Sequence[EventPanel]) -> Iterator[tuple[str, str]]:
     for each in news[: 2 * _NAMED]:
-        yield label, f"{each.table_name}: {each.message}" if each.table_name else each.message
+        yield label, f"{each.table}: {each.message}" if each.table else each.message
     if len(news) > 2 * _NAMED:
         yield label, f"and {len(news) - 2 * _NAMED} more"
     if not news:

@@ -1,0 +1,94 @@
+"""One pipeline at a glance: what the ledger's record shows of it, and what follows for its colour. Pure.
+
+The same values are the page's HTML and its JSON; times are UTC, every number says its unit in its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from penstock.ledger.page import AlarmPanel, PipelinePanel, SlotPanel
+
+Grade = Literal["ok", "warn", "critical", "idle"]
+"""How a pipeline is doing, for its colour; `idle` is one that is not meant to move."""
+
+_GONE = frozenset({"slot-missing", "slot-dropped"})
+"""What says that the source has no slot of the pipeline's: what was seen of it last is not so any more."""
+
+
+@dataclass(frozen=True)
+class Lack:
+    """Show what a pipeline lacks to be healthy; `verb` is that of the DAG that mends it."""
+
+    what: str
+    title: str
+    reason: str
+    verb: str | None
+    runbook: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pipeline(PipelinePanel):
+    """Show one pipeline: its record, and what was seen of its slot.
+
+    `freshness_seconds` is the age of `as_of`. A pipeline that runs is healthy where `lacks` is empty. Where the source has no slot of
+    its name any more `slot_is_gone`, and there is no `slot`, whatever the last look at it showed.
+    """
+
+    grade: Grade
+    has_file: bool = True
+    freshness_seconds: float | None = None
+    slot: SlotPanel | None = None
+    slot_is_gone: bool = False
+    alarms: tuple[AlarmPanel, ...] = ()
+    lacks: tuple[Lack, ...] = ()
+
+
+def known_pipeline(
+    row: PipelinePanel,
+    now: datetime,
+    *,
+    has_file: bool,
+    slot: SlotPanel | None,
+    alarms: Sequence[AlarmPanel],
+    lacks: tuple[Lack, ...],
+) -> Pipeline:
+    """Show a pipeline that the ledger knows."""
+    gone = row.state == "torn_down" or not _GONE.isdisjoint({row.halted_slug, *(each.slug for each in alarms)})
+    return Pipeline(
+        **vars(row),
+        grade=_grade(row, slot, [*alarms, *lacks], has_file=has_file),
+        has_file=has_file,
+        freshness_seconds=seconds_since(row.as_of, now),
+        slot=None if gone else slot,
+        slot_is_gone=gone,
+        alarms=tuple(alarms),
+        lacks=lacks,
+    )
+
+
+def unknown_pipeline(name: str, slot: str, publication: str, *, starts: bool) -> Pipeline:
+    """Show a pipeline that has a file and was never bootstrapped; `starts`: a run of its bootstrap is under way."""
+    state = "starting" if starts else "not bootstrapped"
+    return Pipeline(name=name, state=state, slot_name=slot, publication=publication, grade="idle")
+
+
+def seconds_since(since: datetime | None, now: datetime) -> float | None:
+    """Return the age of what is of this time, None for what is of none."""
+    return None if since is None else max((now - since).total_seconds(), 0.0)
+
+
+def _grade(row: PipelinePanel, slot: SlotPanel | None, wrong: Sequence[AlarmPanel | Lack], *, has_file: bool) -> Grade:
+    lost = slot is not None and slot.wal_status == "lost"
+    if (
+        row.state == "halted"
+        or lost
+        or any(isinstance(each, AlarmPanel) and each.level == "critical" for each in wrong)
+    ):
+        return "critical"
+    if row.tables_paused or wrong or not has_file:
+        return "warn"
+    return "ok" if row.state == "running" else "idle"
