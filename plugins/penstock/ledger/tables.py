@@ -1,4 +1,4 @@
-"""A table's life: new -> copying -> copied -> ready; paused from any of them and back; dropped at last."""
+"""A table's life: new -> copying -> copied -> ready; paused from any of them and back; dropped at last (`MOVES`)."""
 
 from __future__ import annotations
 
@@ -19,6 +19,33 @@ from penstock.lsn import Lsn
 from penstock.shapes.accepted import Accepted
 from penstock.shapes.mirror_column import present
 from penstock.shapes.table_facts import TableFacts
+
+_OPEN: tuple[TableState, ...] = ("new", "copying", "copied", "ready", "paused")
+MOVES: Mapping[str, Mapping[TableState, Collection[TableState]]] = {
+    # known, or known again
+    "tables/save_tables": {"dropped": ["new"]},
+    "membership/join_table": {state: ["new"] for state in (*_OPEN, "dropped")},
+    # its copy
+    "tables/start_copy_of_tables": {state: ["copying"] for state in _OPEN},
+    "tables/finish_copy_of_table": {"copying": ["copied"]},
+    # a cut: it loads the copy, and holds all that there will be of a table that left
+    "merges/publish_tables": {"copied": ["ready"], "ready": ["dropped"]},
+    # a cut that was published already: what is paused stays so, whatever the cut holds of it
+    "merges/adopt_tables": {"copied": ["ready"], "ready": ["dropped"]},
+    # a cut in which a rebuilt table takes its place
+    "merges/switch_tables": {state: ["ready"] for state in _OPEN},
+    # a trouble, and its end
+    "tables/pause_table": {state: ["paused"] for state in _OPEN},
+    "membership/hide_tables": {state: ["paused"] for state in _OPEN if state != "new"},
+    "tables/resume_table": {"paused": [state for state in _OPEN if state != "paused"]},
+    # it left the publication, and is merged as far as it was published; or another has its name
+    "membership/leave_table": {state: ["dropped"] for state in _OPEN},
+    "membership/drop_former": {state: ["dropped"] for state in ("ready", "paused")},
+}
+"""What the statements that write `table.state` make of a table, by the state that it is in; in any other they leave it there.
+
+A paused table keeps the state that it was in (`paused_from_state`), which takes the moves of its copy meanwhile.
+"""
 
 
 class Tables(Part):

@@ -11,7 +11,7 @@ set
     end,
     state = case
         when t.state = 'copied' and p.copy_id = t.copy_id then 'ready'
-        when t.left_lsn <= %(lsn)s then 'dropped'
+        when t.state = 'ready' and t.left_lsn <= %(lsn)s then 'dropped'
         else t.state
     end,
     paused_from_state = case
