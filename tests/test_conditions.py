@@ -31,6 +31,8 @@ def used() -> tuple[set[str], set[str]]:
         name = call.func.id if isinstance(call.func, ast.Name) else ""
         if name in ERRORS and call.args:
             raised |= set(texts(call.args[0]))
+        if (name == "Trouble" or ast.unparse(call.func) == "Trouble.usual") and call.args:
+            noted |= set(texts(call.args[0]))
         if name == "Finding" and call.args:
             noted |= {text for text in texts(call.args[0]) if text not in ("ok", "warn", "error")}
         noted |= {text for keyword in call.keywords if keyword.arg == "slug" for text in texts(keyword.value)}

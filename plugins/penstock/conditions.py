@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 Level = Literal["warn", "critical"]
+Remedy = Literal["read", "copy", "resume", "person"]
 LEVELS: tuple[Level, ...] = ("warn", "critical")
 
 
@@ -44,14 +45,14 @@ class Alarm:
 class Condition:
     """Describe one condition by one sentence for the operator, and say how it is met: as an error, an alarm, or both.
 
-    `needs_copy` marks a pause that a new copy ends: something happened that the stream, or the first copy, does not carry.
+    `remedy` is what usually ends a pause: a copy where something happened that the stream, or the first copy, does not carry.
     `is_wrong_call` marks an error that is over with the call that met it.
     """
 
     meaning: str
     directive: Directive | None = None
     alarm: Alarm | None = None
-    needs_copy: bool = False
+    remedy: Remedy = "resume"
     is_wrong_call: bool = False
 
 
@@ -80,6 +81,7 @@ CONDITIONS = {
         "A table refuses the application's updates or deletes because it is published, or would.",
         FAIL,
         _critical("with every update that the application cannot make"),
+        remedy="person",
     ),
     "table-unknown": _wrong_call("The pipeline has no table of this name."),
     "range-invalid": _wrong_call("The positions given are not a range: the wrong way round, or not landed yet."),
@@ -130,7 +132,7 @@ CONDITIONS = {
     "slot-creation-blocked": Condition("Open transactions kept the slot from being created in time.", RETRY),
     "snapshot-gone": Condition("The exported snapshot disappeared while tables were copied.", RETRY),
     "table-rewritten": Condition("A table was truncated, rewritten or altered before its copy had read it.", RETRY),
-    "copy-failed": Condition("A table could not be copied by bootstrap; its reason says why.", PAUSE, needs_copy=True),
+    "copy-failed": Condition("A table could not be copied by bootstrap; its reason says why.", PAUSE, remedy="copy"),
     "planning-failed": Condition(
         "A function in a table's index or statistics fails whenever a query over the table is planned.", PAUSE
     ),
@@ -196,13 +198,13 @@ CONDITIONS = {
         PAUSE,
     ),
     "schema-change": Condition(
-        "The source table changed in a way that the stream does not carry.", PAUSE, needs_copy=True
+        "The source table changed in a way that the stream does not carry.", PAUSE, remedy="copy"
     ),
     "publication-changed": Condition(
-        "The publication was altered: it may have left out changes of the table.", PAUSE, needs_copy=True
+        "The publication was altered: it may have left out changes of the table.", PAUSE, remedy="copy"
     ),
     "transaction-skipped": Condition(
-        "A transaction that touched the table could not be decoded and was left out.", PAUSE, needs_copy=True
+        "A transaction that touched the table could not be decoded and was left out.", PAUSE, remedy="copy"
     ),
     "divergence": Condition("A change refers to a row that neither the batch nor the lake has.", PAUSE),
     "merge-conflict": Condition("Changes met absent rows, or rows that should have been absent.", PAUSE),
@@ -343,7 +345,6 @@ DIRECTIVES = {slug: each.directive for slug, each in CONDITIONS.items() if each.
 ALARMS = {slug: each.alarm for slug, each in CONDITIONS.items() if each.alarm is not None}
 PAGED = frozenset(slug for slug, directive in DIRECTIVES.items() if directive is Directive.PAGE)
 """The errors that open an alarm of their own name on the task that met them."""
-NEEDS_COPY = frozenset(slug for slug, each in CONDITIONS.items() if each.needs_copy)
 WRONG_CALLS = frozenset(slug for slug, each in CONDITIONS.items() if each.is_wrong_call)
 WRONG_CALLS_PAGE = "wrong-calls"
 
@@ -367,3 +368,8 @@ def runbook_text(home: Path, slug: str) -> str:
 def with_runbook(message: str, slug: str) -> str:
     """Return a message as a sentence, and after it the page for the person on call."""
     return f"{message.rstrip('. ')}. See {runbook(slug)}."
+
+
+def needs_copy(remedy: Remedy | None) -> bool:
+    """Return whether a table waits for what a copy brings."""
+    return remedy in ("read", "copy")

@@ -8,12 +8,15 @@
     └── LakeError       landing zone, catalog or Spark: files, tables, merges
 
 An error is raised with the slug of its condition (`penstock.conditions`), which says what happens next. No message
-ever carries a row value or a secret.
+ever carries a row value or a secret. What stops one table alone is a `Trouble`, which is recorded and not raised.
 """
 
 from __future__ import annotations
 
-from penstock.conditions import DIRECTIVES, Directive, runbook
+from dataclasses import dataclass
+from typing import Self
+
+from penstock.conditions import CONDITIONS, DIRECTIVES, Directive, Remedy, needs_copy, runbook
 from penstock.printable import printable
 
 
@@ -57,3 +60,26 @@ class NoLedgerError(LedgerError):
 
 class LakeError(PenstockError):
     """The landing zone, the catalog or Spark failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Say why a table stops, made where that is found, and what ends it.
+
+    That is to `read` values of some columns, or rows of some partitions, or else to copy it; a `copy` of all of it; or to `resume` it
+    once what the reason names is repaired. A `person` has to change the source first, and copy it then.
+    """
+
+    slug: str
+    reason: str
+    remedy: Remedy
+
+    @classmethod
+    def usual(cls, slug: str, reason: str) -> Self:
+        """Return the trouble of a condition that is ended as usual."""
+        return cls(slug, reason, CONDITIONS[slug].remedy)
+
+    @property
+    def needs_copy(self) -> bool:
+        """Return whether a copy ends it that needs nobody: of all of the table, or of a part."""
+        return needs_copy(self.remedy)

@@ -72,7 +72,7 @@ def test_rows_are_found_by_the_key_of_their_time_around_fetched_values(env: Pipe
     copied = copies(env)
 
     changed(env, tables)
-    fetchable = {each.name for each in env.ctx.ledger.tables.all(env.name) if each.fetchable}
+    fetchable = {each.name for each in env.ctx.ledger.tables.all(env.name) if each.remedy == "read"}
     waiting = paused(env)
     env.merge()
     assert rebuild.switch(env.ctx, rebuild.resync(env.ctx, None, env.submit, woken=True), env.submit)

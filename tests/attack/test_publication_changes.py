@@ -5,7 +5,7 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from penstock.errors import LakeError, SourceError
+from penstock.errors import LakeError, SourceError, Trouble
 from penstock.flow.check import check
 from penstock.flow.health.run import judge_pipeline
 from penstock.flow.load import run as rebuild
@@ -14,6 +14,7 @@ from penstock.flow.load.resync_request import to_copy
 from penstock.flow.load.waiting import wait_for_open_transactions
 from penstock.flow.recover import resume
 from penstock.flow.schema import publication_options
+from penstock.flow.verify.compare import compare
 from penstock.ledger.records import Publishing
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin, states, told
@@ -248,8 +249,8 @@ def test_a_copy_waits_for_transactions_that_wrote_while_the_publication_was_narr
 def test_a_table_paused_for_another_reason_keeps_it_in_words(landing_env16: PipelineEnv) -> None:
     name = own(landing_env16)
     (table,) = (each for each in landing_env16.ctx.ledger.tables.all(landing_env16.name) if each.name == "t")
-    landing_env16.ctx.ledger.tables.pause(
-        landing_env16.name, table.oid, slug="divergence", reason="a row was not there"
+    landing_env16.ctx.ledger.tables.stop(
+        landing_env16.name, table.oid, Trouble.usual("divergence", "a row was not there")
     )
 
     reasons = captured(landing_env16, f"create role new_owner superuser; alter publication {name} owner to new_owner")
@@ -437,3 +438,26 @@ def test_the_lake_equals_the_source_after_the_copies_that_follow(env16: Pipeline
     assert set(states(env).values()) == {"ready"}
     equal(env)
     follows(env)
+
+
+@pytest.mark.spark
+def test_a_table_that_waits_for_values_of_a_column_and_was_out_of_the_publication_is_copied_whole(
+    env16: PipelineEnv,
+) -> None:
+    begin(env16, "create table t (id int primary key, v int); insert into t select n, n from generate_series(1, 9) n")
+    env16.capture()
+    env16.merge()
+    env16.sql("alter table t add column u uuid default gen_random_uuid()")
+    env16.capture()
+    (waiting,) = env16.ctx.ledger.tables.all(env16.name)
+    name = env16.ctx.pipeline.publication
+    env16.sql(
+        f"alter publication {name} drop table t; update t set v = 0 where id = 1; alter publication {name} add table t"
+    )
+    env16.capture()
+    (hidden,) = env16.ctx.ledger.tables.all(env16.name)
+    assert rebuild.switch(env16.ctx, rebuild.resync(env16.ctx, None, env16.submit, woken=True), env16.submit)
+
+    assert (waiting.paused_slug, waiting.remedy) == ("schema-change", "read")
+    assert (hidden.paused_slug, hidden.remedy) == ("publication-changed", "copy")
+    assert compare(env16.ctx).equal

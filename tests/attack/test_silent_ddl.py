@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from penstock.errors import LakeError, PenstockError, SourceError
+from penstock.errors import LakeError, PenstockError, SourceError, Trouble
 from penstock.flow.load.resync_request import fit_to_copy, present_facts, to_copy
 from penstock.flow.recover.resume import resume_table
 from tests.pipeline_env import PipelineEnv
@@ -576,7 +576,7 @@ def test_what_changed_while_a_table_was_paused_is_found_when_it_is_resumed(
     begin(landing_env16, ROOT.format(t="root"))
     landing_env16.capture()
     (record,) = landing_env16.ctx.ledger.tables.all(landing_env16.name)
-    landing_env16.ctx.ledger.tables.pause(landing_env16.name, record.oid, slug=slug, reason="for this test")
+    landing_env16.ctx.ledger.tables.stop(landing_env16.name, record.oid, Trouble.usual(slug, "for this test"))
     landing_env16.sql("truncate root_1")
     landing_env16.sql("insert into root values (1, 1)")
     landing_env16.capture()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.config.model import Pipeline
+from penstock.errors import Trouble
 from penstock.flow import status
 from penstock.flow.load import run as rebuild
 from penstock.flow.load import waiting
@@ -52,7 +53,7 @@ def test_only_a_pause_that_a_copy_answers_is_answered_by_one(landing_env16: Pipe
     begin(landing_env16)
     (table,) = landing_env16.ctx.ledger.tables.all(landing_env16.name)
     for slug in ("foreign-commit", "divergence", "misfit-refused"):
-        landing_env16.ctx.ledger.tables.pause(landing_env16.name, table.oid, slug=slug, reason="x")
+        landing_env16.ctx.ledger.tables.stop(landing_env16.name, table.oid, Trouble.usual(slug, "x"))
         assert waiting.tables_to_announce(landing_env16.ctx) == []
         assert to_copy(landing_env16.ctx, None) == []
 

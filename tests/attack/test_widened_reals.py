@@ -54,7 +54,7 @@ def test_a_copy_that_was_landed_as_texts_is_replayed_over_it(env16: PipelineEnv)
 def test_values_that_were_fetched_before_it_are_merged_in_one_batch_with_it(env16: PipelineEnv) -> None:
     copied = begun(env16)
     captured(env16, "update t set f = 0.3 where id = 7", "alter table t alter column f type real using f + 0.1")
-    assert [table.fetchable for table in env16.ctx.ledger.tables.all(env16.name)] == [True]
+    assert [table.remedy == "read" for table in env16.ctx.ledger.tables.all(env16.name)] == [True]
     rebuild.resync(env16.ctx, None, env16.submit, woken=True)
     captured(env16, ROWS.format(1), WIDENED, ROWS.format(5))
 
@@ -78,7 +78,7 @@ def test_a_key_of_it_is_copied(env16: PipelineEnv) -> None:
     begun(env16)
     captured(env16, "alter table k alter column f type double precision")
 
-    states = {table.name: (table.state, table.fetchable) for table in env16.ctx.ledger.tables.all(env16.name)}
+    states = {table.name: (table.state, table.remedy == "read") for table in env16.ctx.ledger.tables.all(env16.name)}
 
     assert states == {"t": ("ready", False), "k": ("paused", False)}
 

@@ -18,6 +18,7 @@ import pytest
 
 from penstock import package
 from penstock.cli.context import spark_submit
+from penstock.errors import Trouble
 from penstock.flow.context import Context
 from penstock.flow.merge import run as merge
 from penstock.flow.verify import run as verify
@@ -258,7 +259,7 @@ def test_resync_and_replay_run_by_airflow_rebuild_tables(
     deployed.sql("alter table t rename name to title; insert into t values (3, 'three'); delete from t where id = 1")
     run("capture", deployed)
     (table,) = deployed.ctx.ledger.tables.all(deployed.name)
-    deployed.ctx.ledger.tables.pause(deployed.name, table.oid, slug="divergence", reason="a person says so")
+    deployed.ctx.ledger.tables.stop(deployed.name, table.oid, Trouble.usual("divergence", "a person says so"))
     assert states(run("replay", deployed, tables=["public.t"]))["look"] == "failed"
 
     done = dict.fromkeys(("look", "build", "switch"), "success")
@@ -306,7 +307,7 @@ def test_a_verification_triggers_the_merge_or_says_that_it_is_paused(
 
     begin(deployed)
     (table,) = deployed.ctx.ledger.tables.all(deployed.name)
-    deployed.ctx.ledger.tables.pause(deployed.name, table.oid, slug="schema-change", reason="for this test")
+    deployed.ctx.ledger.tables.stop(deployed.name, table.oid, Trouble.usual("schema-change", "for this test"))
     run("merge", deployed)  # from now on Airflow knows it
     said: list[str | None] = []
 
@@ -410,7 +411,7 @@ def test_a_merge_with_nothing_due_ends_at_its_plan(deployed: PipelineEnv) -> Non
     bootstrap.prepare(begin_without_tables)
     bootstrap.copy(deployed.ctx, copy_without_spark)
     for table in deployed.ctx.ledger.tables.all(deployed.name):
-        deployed.ctx.ledger.tables.pause(deployed.name, table.oid, slug="schema-change", reason="for this test")
+        deployed.ctx.ledger.tables.stop(deployed.name, table.oid, Trouble.usual("schema-change", "for this test"))
 
     assert states(run("merge", deployed)) == {"plan": "success", "spark": "skipped", "publish": "skipped"}
 

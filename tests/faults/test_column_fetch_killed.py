@@ -64,7 +64,7 @@ def test_whatever_step_is_the_last_the_same_request_ends_it_without_a_copy(env: 
     env.merge()
     before, copies = readable(env), len(env.ctx.ledger.tables.copies(env.name))
     (waiting,) = [table for table in env.ctx.ledger.tables.all(env.name) if table.state == "paused"]
-    assert waiting.fetchable, waiting.paused_reason
+    assert waiting.remedy == "read", waiting.paused_reason
 
     killed = run_with_spark(env, "resync", *map(str, step))
 

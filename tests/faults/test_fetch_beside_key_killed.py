@@ -53,7 +53,7 @@ def test_rows_of_both_keys_get_their_values_whatever_step_is_the_last(env: Pipel
     env.merge()
     before = sorted(env.lake_rows("keyed"))
     waiting = [table for table in env.ctx.ledger.tables.all(env.name) if table.state == "paused"]
-    assert [(table.name, table.fetchable) for table in waiting] == [("keyed", True)], paused(env)
+    assert [(table.name, table.remedy == "read") for table in waiting] == [("keyed", True)], paused(env)
 
     killed = run_with_spark(env, "resync", *map(str, step))
 

@@ -1,6 +1,6 @@
 import pytest
 
-from penstock.errors import LedgerError
+from penstock.errors import LedgerError, Trouble
 from penstock.ledger import Ledger, new_attempt
 from penstock.ledger.merge_queue import PublishedTable
 from penstock.lsn import Lsn
@@ -47,7 +47,7 @@ def test_the_status_shows_everything_at_once(ledger: Ledger, ready: str) -> None
     stage(ledger, ready, START + 20, plan(ledger, ready, START + 20, START + 30), files=[entry(1, rows=2, size=20)])
     plan(ledger, ready, START + 30, START + 40)
     ledger.tables.save(ready, [facts(3, "c")])
-    ledger.tables.pause(ready, 2, slug="divergence", reason="x")
+    ledger.tables.stop(ready, 2, Trouble.usual("divergence", "x"))
 
     status = ledger.events.status(ready)
     assert status.windows == {"planned": 1, "staged": 1, "confirmed": 2}

@@ -2,6 +2,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from penstock.conditions import Level
+from penstock.errors import Trouble
 from penstock.ledger import Ledger
 from penstock.ledger.health import FoundAlarm, SlotSample
 from penstock.ledger.page import LakeStep
@@ -130,7 +131,7 @@ def test_a_look_notes_how_the_lake_stands_and_counts_the_cuts_since_the_one_befo
     ledger.outcomes.spent(ready, "merge", seconds=5, cpu_seconds=3)
     capture(ledger, ready, int(START), int(START) + 8)
     publish(ledger, ready, Lsn(START + 8), [])
-    ledger.tables.pause(ready, 2, slug="schema-change", reason="it changed")
+    ledger.tables.stop(ready, 2, Trouble.usual("schema-change", "it changed"))
     last = looked()
 
     assert (first.behind_median_seconds, first.behind_worst_seconds, first.cuts) == (300, 300, 0), (

@@ -1,12 +1,12 @@
 """Tables that join and leave, in the ledger: who waits, how far one that left is merged, what may be dropped."""
 
 import itertools
-from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
-from penstock.errors import LakeError
+from penstock.errors import LakeError, Trouble
 from penstock.jobs.maintenance_plan import OldTable
 from penstock.ledger import Ledger
 from penstock.ledger.merge_queue import PublishedTable
@@ -25,8 +25,8 @@ def leave(ledger: Ledger, name: str, oid: int, through: Lsn = LATER, *, discard:
     ledger.membership.leave(name, oid, through=through, discard=discard, message=f"{oid} left")
 
 
-def ring(ledger: Ledger, name: str, *, every: timedelta, slugs: Sequence[str] = ()) -> list[int]:
-    return ledger.membership.to_announce(name, joined=True, slugs=slugs, every=every)
+def ring(ledger: Ledger, name: str, *, every: timedelta, paused: bool = False) -> list[int]:
+    return ledger.membership.to_announce(name, joined=True, paused=paused, every=every)
 
 
 def states(ledger: Ledger, name: str) -> dict[int, str]:
@@ -53,17 +53,17 @@ def test_a_table_that_joined_waits_and_is_announced_once_in_a_while(ledger: Ledg
 def test_a_paused_table_is_announced_ever_more_rarely_also_when_it_is_paused_again_soon_after_a_copy(
     ledger: Ledger, ready: str
 ) -> None:
-    pause = {"slug": "schema-change", "reason": "x"}
-    ten = {"every": timedelta(minutes=10), "slugs": ["schema-change"]}
+    trouble = Trouble("schema-change", "x", "copy")
+    ten: dict[str, Any] = {"every": timedelta(minutes=10), "paused": True}
 
     def age(minutes: int) -> None:
         moved = f"announced_at - interval '{minutes} minutes', paused_at = paused_at - interval '{minutes} minutes'"
         with ledger.transaction() as transaction:
             transaction.connection.execute(f"update penstock.table set announced_at = {moved}".encode())
 
-    ledger.tables.pause(ready, 2, slug="foreign-commit", reason="x")
+    ledger.tables.stop(ready, 2, Trouble.usual("foreign-commit", "x"))
     assert ring(ledger, ready, **ten) == []
-    ledger.tables.pause(ready, 2, **pause)
+    ledger.tables.stop(ready, 2, trouble)
     assert ring(ledger, ready, every=timedelta(minutes=10)) == [], "where a person decides"
 
     rings = []
@@ -71,7 +71,7 @@ def test_a_paused_table_is_announced_ever_more_rarely_also_when_it_is_paused_aga
         if ring(ledger, ready, **ten):
             rings.append(minute)
             ledger.tables.resume(ready, 2)  # a copy was switched, and is of no use
-            ledger.tables.pause(ready, 2, **pause)
+            ledger.tables.stop(ready, 2, trouble)
         age(1)
     assert rings[:2] == [0, 10]
     assert len(rings) == 5, rings
@@ -79,7 +79,7 @@ def test_a_paused_table_is_announced_ever_more_rarely_also_when_it_is_paused_aga
 
     ledger.tables.resume(ready, 2)
     age(200)
-    ledger.tables.pause(ready, 2, **pause)
+    ledger.tables.stop(ready, 2, trouble)
     assert ring(ledger, ready, **ten) == [2]
     age(10)
     assert ring(ledger, ready, **ten) == [2], "a new series"
@@ -104,7 +104,7 @@ def test_a_table_that_left_is_merged_through_where_it_was_published_and_no_furth
 
 def test_a_table_that_is_merged_as_far_or_was_never_merged_is_dropped_at_once(ledger: Ledger, ready: str) -> None:
     join(ledger, ready, 3, "c")
-    ledger.tables.pause(ready, 2, slug="divergence", reason="x")
+    ledger.tables.stop(ready, 2, Trouble.usual("divergence", "x"))
     leave(ledger, ready, 1, START)
     leave(ledger, ready, 2)
     leave(ledger, ready, 3)
@@ -115,7 +115,7 @@ def test_a_table_that_is_merged_as_far_or_was_never_merged_is_dropped_at_once(le
 
 def test_a_leaving_table_that_a_merge_pauses_is_dropped_at_the_next_look(ledger: Ledger, ready: str) -> None:
     leave(ledger, ready, 2)
-    ledger.tables.pause(ready, 2, slug="foreign-commit", reason="x")
+    ledger.tables.stop(ready, 2, Trouble.usual("foreign-commit", "x"))
     assert states(ledger, ready)[2] == "paused"
     leave(ledger, ready, 2, Lsn(START + 20))
 

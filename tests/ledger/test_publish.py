@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from penstock.errors import LakeError, LedgerError
+from penstock.errors import LakeError, LedgerError, Trouble
 from penstock.jobs.pointers import Fresh, Pointer
 from penstock.ledger import Ledger
 from penstock.ledger.iceberg_pointers import moved
-from penstock.ledger.merge_queue import PausedTable, PublishedTable
+from penstock.ledger.merge_queue import PublishedTable
 from penstock.ledger.records import CutRecord
 from penstock.lsn import Lsn
 from stack.servers.postgres import Database
@@ -140,7 +140,7 @@ def test_a_cut_before_what_a_table_already_has_is_refused(ledger: Ledger, lake_r
 
 def test_a_table_that_was_paused_meanwhile_stops_the_publish(ledger: Ledger, lake_rows: Lake, due: str) -> None:
     attempt = ledger.merges.begin(due)
-    ledger.tables.pause(due, 2, slug="divergence", reason="by hand")
+    ledger.tables.stop(due, 2, Trouble.usual("divergence", "by hand"))
 
     with pytest.raises(LedgerError, match=r"but \[2\] were paused"):
         publish(ledger, lake_rows, due, attempt, lake_rows.add("a"))
@@ -179,7 +179,7 @@ def test_tables_that_spark_had_to_pause_stay_behind(ledger: Ledger, lake_rows: L
         ledger.merges.begin(due),
         lake_rows.add("a"),
         tables=[PublishedTable(1, 21)],
-        paused=[PausedTable(2, "divergence", "a change without its row")],
+        stopped={2: Trouble("divergence", "a change without its row", "resume")},
     )
 
     assert [(entry["oid"], entry["state"], entry["complete_through"]) for entry in cut.tables] == [
@@ -347,7 +347,7 @@ def test_adopting_fences_a_merge_that_was_planned_without_it(ledger: Ledger, lak
 
 def test_adopting_keeps_the_states_that_need_a_person(ledger: Ledger, due: str) -> None:
     attempt = ledger.merges.begin(due)
-    ledger.tables.pause(due, 1, slug="divergence", reason="by hand")
+    ledger.tables.stop(due, 1, Trouble.usual("divergence", "by hand"))
     copy(ledger, due, 2, copy_id="again")
     adopt(ledger, due, attempt)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.errors import LedgerError
+from penstock.errors import LedgerError, Trouble
 from penstock.jobs.pointers import Pointer
 from penstock.ledger import Ledger
 from penstock.ledger.merge_queue import PublishedTable
@@ -93,7 +93,7 @@ def test_a_cut_makes_the_rebuilt_table_the_table(ledger: Ledger, ready: str) -> 
     begin(ledger, ready)
     ledger.rebuilds.run(ready, ids=["r1"], run="run")
     advance(ledger, ready, "run")
-    ledger.tables.pause(ready, 1, slug="divergence", reason="for this test")
+    ledger.tables.stop(ready, 1, Trouble.usual("divergence", "for this test"))
     queue = ledger.windows.to_merge(ready)
     assert [each.id for each in queue.rebuilds] == ["r1"]
 

@@ -18,6 +18,7 @@ import pytest
 from penstock.config.connections import Connection
 from penstock.config.model import Pipeline
 from penstock.contract.manifest import ChangeCounts, FileEntry
+from penstock.errors import Trouble
 from penstock.flow.context import Context
 from penstock.flow.maintain import retention
 from penstock.landing import layout
@@ -154,7 +155,7 @@ class Model:
             self.ledger.tables.resume(self.name, oid)
         else:
             self.paused.add(oid)
-            self.ledger.tables.pause(self.name, oid, slug="divergence", reason="x")
+            self.ledger.tables.stop(self.name, oid, Trouble.usual("divergence", "x"))
 
     def release(self) -> None:
         before = datetime.now(UTC) + timedelta(seconds=1)

@@ -1,6 +1,7 @@
 """Rows are signed by the task of Airflow that wrote them, so that the page can lead to its log."""
 
 from penstock.config.connections import Connection
+from penstock.errors import Trouble
 from penstock.ledger import Ledger
 from tests.ledger.conftest import START, capture
 from tests.ledger.test_health import see
@@ -16,7 +17,7 @@ def test_what_a_task_writes_is_signed_by_it_and_what_a_shell_writes_by_nobody(
     working.events.add(ready, slug="dag-failed", message="by a task")
     ledger.events.add(ready, slug="dag-failed", message="by a shell")
     see(working, ready)
-    working.tables.pause(ready, 1, slug="schema-change", reason="it changed")
+    working.tables.stop(ready, 1, Trouble.usual("schema-change", "it changed"))
 
     with ledger.page.panels() as panel:
         events = {each.message: each.task for each in panel.events(ready)}

@@ -29,6 +29,7 @@ update penstock.table
 set
     state = %(state)s, copy_id = 'c', complete_through = %(through)s, left_lsn = case when %(state)s in ('ready', 'paused', 'dropped') then %(left)s end::pg_lsn,
     paused_slug = case %(state)s when 'paused' then 'schema-change' end,
+    remedy = case %(state)s when 'paused' then 'copy' end,
     paused_from_state = case %(state)s when 'paused' then %(before)s end
 where pipeline = %(name)s and oid = 1
 """
@@ -70,7 +71,8 @@ def moved(transaction: Transaction, name: str, statement: str) -> dict[TableStat
     row |= {"target": ["ns", "shop", "a"], "identity": "d", "columns": [], "accepted": {}}
     row |= dict.fromkeys(["update_missing", "delete_missing", "insert_existing", "misfits"], 0)
     values: dict[str, Any] = {"name": name, "oid": 1, "oids": [1], "copy_id": "c", "target": ["ns", "shop", "a"]}
-    values |= {"slug": "foreign-commit", "reason": "x", "fetchable": False, "discard": False, "xid": 1, "joined_xid": 1}
+    row |= {"slug": "foreign-commit", "reason": "x", "remedy": "resume"}
+    values |= {"discard": False, "xid": 1, "joined_xid": 1}
     values |= dict.fromkeys(["lsn", "left_lsn", "joined_lsn"], LATER)
     if statement == "membership/drop_former":
         values["oid"] = 2

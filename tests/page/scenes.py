@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from penstock.conditions import Level
+from penstock.errors import Trouble
 from penstock.ledger import Ledger
 from penstock.ledger.health import FoundAlarm
 from penstock.ledger.rebuilds import NewRebuild, RebuildStep
@@ -283,11 +284,13 @@ def filling(scene: Scene) -> None:
         subject="pid 4711",
         minutes=70,
     )
-    scene.ledger.tables.pause(
+    scene.ledger.tables.stop(
         scene.name,
         16406,
-        slug="schema-change",
-        reason="expected column 4 (amount) of shop.audit_log to be numeric(10,2), it is text now; copy the table again",
+        Trouble.usual(
+            "schema-change",
+            "expected column 4 (amount) of shop.audit_log to be numeric(10,2), it is text now; copy the table again",
+        ),
     )
 
 

@@ -16,6 +16,7 @@ from fastapi.testclient import TestClient
 from psycopg.types.json import Jsonb
 
 from penstock.conditions import CONDITIONS
+from penstock.errors import Trouble
 from penstock.jobs.maintenance_plan import Figures, MaintenanceResult, OldTable, TableReport
 from penstock.ledger import Ledger
 from penstock.page import format
@@ -308,7 +309,7 @@ def test_what_was_met_leads_to_the_log_of_its_task(viewer: TestClient, scene: Sc
     scenes.filling(scene)
     working = Scene(Ledger(scene.ledger.connection, task), scene.database, scene.name)
     working.event("capture-failing", "it failed", level="error")
-    working.ledger.tables.pause(scene.name, 16402, slug="divergence", reason="it diverges")
+    working.ledger.tables.stop(scene.name, 16402, Trouble.usual("divergence", "it diverges"))
     working.ledger.pipelines.halt(scene.name, slug="slot-ahead", reason="somebody read it")
 
     page = viewer.get(f"/cdc/pipelines/{scene.name}").text

@@ -58,7 +58,7 @@ def test_only_the_rows_of_an_attached_partition_are_read(env: PipelineEnv) -> No
             f"insert into {table} values (360, 'x', 1); delete from {table} where id = 311; commit"
         )
     env.capture()
-    assert {table.name: table.fetchable for table in tables(env)} == dict.fromkeys(TABLES, True), tables(env)
+    assert {table.name: table.remedy == "read" for table in tables(env)} == dict.fromkeys(TABLES, True), tables(env)
     for table in TABLES:
         env.sql(f"update {table} set n = 6 where id in (9, 312); delete from {table} where id = 313")
     fetch(env)

@@ -91,7 +91,7 @@ def test_columns_whose_values_changed_are_fetched_and_nothing_else(env: Pipeline
     for table in CASES:
         env.sql(dml(table, AFTER))
     env.capture()
-    assert {table.name: table.fetchable for table in tables(env)} == dict.fromkeys(sorted(CASES), True)
+    assert {table.name: table.remedy == "read" for table in tables(env)} == dict.fromkeys(sorted(CASES), True)
     env.merge()
     fetch(env)
 
@@ -204,7 +204,7 @@ def test_what_is_not_exact_by_columns_waits_for_a_whole_copy(landing_env16: Pipe
     assert {table.name: table.paused_slug for table in tables(landing_env16)} == dict.fromkeys(
         KEPT_WHOLE, "schema-change"
     )
-    assert {table.name: table.fetchable for table in tables(landing_env16)} == dict.fromkeys(KEPT_WHOLE, False)
+    assert {table.name: table.remedy == "read" for table in tables(landing_env16)} == dict.fromkeys(KEPT_WHOLE, False)
 
 
 class KilledError(Exception):

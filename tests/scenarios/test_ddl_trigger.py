@@ -55,7 +55,7 @@ def test_rewrites_that_may_have_changed_a_value_cost_what_they_did(env16: Pipeli
     reasons = paused(env)
     assert set(reasons) == UNPROVEN.keys() | unheard
     assert "column u was added" in reasons["with_uuids"]
-    fetched = {each.name for each in env.ctx.ledger.tables.all(env.name) if each.fetchable}
+    fetched = {each.name for each in env.ctx.ledger.tables.all(env.name) if each.remedy == "read"}
     assert fetched == reasons.keys() - {"with_uuids"}, "its key is in doubt"
     told = env.ctx.ledger.events.unannounced(env.name, "schema-followed")
     assert not [each.message for each in told if "type" in each.message]

@@ -11,7 +11,7 @@ import typer
 
 from penstock.cli.app import app
 from penstock.config.connections import Connection
-from penstock.errors import SourceError
+from penstock.errors import SourceError, Trouble
 from penstock.flow.context import Context
 from penstock.flow.load import bootstrap
 from penstock.flow.load import run as rebuild
@@ -72,7 +72,7 @@ def test_a_resync_of_all_that_wait_promises_no_copy_that_it_leaves_out(landing_e
     env.ledger.execute("update penstock.table set state = 'ready', complete_through = '0/1'")
     for name in ("t", "u"):
         ((oid,),) = env.sql(f"select '{name}'::regclass::oid::bigint")
-        env.ctx.ledger.tables.pause(env.name, oid, slug="schema-change", reason="it changed.")
+        env.ctx.ledger.tables.stop(env.name, oid, Trouble.usual("schema-change", "it changed."))
     env.sql(f"alter publication {env.ctx.pipeline.publication} drop table u; alter table t replica identity nothing")
 
     lines = resync_lines(env.ctx, None)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from penstock.config.connections import Connection
-from penstock.errors import SourceError
+from penstock.errors import SourceError, Trouble
 from penstock.flow import check as preflight
 from penstock.flow import status as status_flow
 from penstock.flow.capture import run as capture
@@ -497,7 +497,7 @@ def test_a_table_that_waits_for_its_first_copy_waits_on_whatever_its_shape_becom
 def test_a_paused_table_that_leaves_is_dropped(landing_env16: PipelineEnv) -> None:
     begin(landing_env16)
     (record,) = landing_env16.ctx.ledger.tables.all(landing_env16.name)
-    landing_env16.ctx.ledger.tables.pause(landing_env16.name, record.oid, slug="divergence", reason="for this test")
+    landing_env16.ctx.ledger.tables.stop(landing_env16.name, record.oid, Trouble.usual("divergence", "for this test"))
     landing_env16.sql("drop table t; create table other (id int primary key)")
     landing_env16.capture()
     assert states(landing_env16) == {"t": "dropped", "other": "waiting"}

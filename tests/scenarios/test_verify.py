@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock.errors import ConfigError, LakeError, LedgerError, SourceError
+from penstock.errors import ConfigError, LakeError, LedgerError, SourceError, Trouble
 from penstock.flow.load import run as rebuild
 from penstock.flow.spark_job import SparkJob
 from penstock.flow.verify.run import Verification, require_equal, verify
@@ -271,10 +271,7 @@ def test_what_cannot_be_compared_is_refused_before_any_work_or_skipped_with_the_
             verified(env16)
         writer.rollback()
 
-    env16.ctx.ledger.tables.pause(
-        env16.name, next(t.oid for t in env16.ctx.ledger.tables.all(env16.name) if t.name == "late"),
-        slug="schema-change", reason="for the test",
-    )  # fmt: skip
+    env16.ctx.ledger.tables.stop(env16.name, next(t.oid for t in env16.ctx.ledger.tables.all(env16.name) if t.name == "late"), Trouble.usual("schema-change", "for the test"))  # fmt: skip
     found = by_table(verified(env16, mode="sample"))
     assert (found["entry"].outcome, found["entry"].reason) == (
         "skipped",

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from penstock.conditions import runbook
+from penstock.conditions import needs_copy, runbook
 from penstock.config.model import Pipeline
 from penstock.errors import SourceError
 from penstock.flow.context import Context
@@ -55,15 +55,15 @@ class Status:
     work: Sequence[WorkNote] = ()
     kept_spark: WorkNote | None = None
     maintenance: MaintenanceRecord | None = None
-    answered: frozenset[str] = frozenset()
-    """The reasons of a pause that the pipeline answers with a copy by itself."""
+    answers: bool = False
+    """Whether the pipeline copies a table by itself that needs it."""
     source: SourceStatus | None = None
     source_problem: str | None = None
 
     @property
     def waits_for_a_person(self) -> bool:
         """Return whether the pipeline is halted, or a table stays paused until somebody decides."""
-        asked = any(table.paused_slug not in self.answered for table in self.ledger.paused)
+        asked = any(not _ends_by_itself(table, self.answers) for table in self.ledger.paused)
         return self.ledger.pipeline.halted_slug is not None or asked
 
     @property
@@ -88,7 +88,7 @@ def status(ctx: Context) -> Status:
             work=[note for note in fresh if note.until is None],
             kept_spark=next((note for note in fresh if note.until is not None), None),
             maintenance=next(iter(ledger.maintenance.all(name)), None),
-            answered=waiting.answered(ctx),
+            answers=waiting.answers(ctx),
         )
     if known.pipeline.position is not None and known.pipeline.state != "torn_down":
         try:
@@ -128,7 +128,7 @@ def lines(found: Status) -> list[tuple[str, str]]:
     halted = (
         [("halted", sentence(f"[{pipeline.halted_slug}] {pipeline.halted_reason}"))] if pipeline.halted_slug else []
     )
-    paused = [(f"paused {t.qualified}", _paused_line(t, found.answered)) for t in known.paused]
+    paused = [(f"paused {t.qualified}", _paused_line(t, found.answers)) for t in known.paused]
     waiting = [(f"waiting {t.qualified}", f"for its copy, since {t.joined_lsn}") for t in known.waiting]
     return [
         *((f"{alarm.level} {alarm.slug}", _alarm_line(alarm)) for alarm in found.alarms),
@@ -236,9 +236,14 @@ def _source_line(source: SourceStatus | None, pipeline: PipelineRecord) -> str:
     return f"{size(source.unread)} unread, {size(source.retained)} of WAL retained, slot {source.wal_status}"
 
 
-def _paused_line(table: TableRecord, answered: frozenset[str]) -> str:
+def _ends_by_itself(table: TableRecord, answers: bool) -> bool:
+    """Return whether a paused table gets the copy that it needs without a person, as the pipeline `answers` now."""
+    return answers and needs_copy(table.remedy)
+
+
+def _paused_line(table: TableRecord, answers: bool) -> str:
     """Say why a table is paused, and what follows."""
-    step = "Resync copies it again by itself" if table.paused_slug in answered else "Resync it, or resume it"
+    step = "Resync copies it again by itself" if _ends_by_itself(table, answers) else "Resync it, or resume it"
     return f"{sentence(f'[{table.paused_slug}] {table.paused_reason}')} {step} (docs/runbooks/{table.paused_slug}.md)."
 
 

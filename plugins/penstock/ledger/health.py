@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from psycopg.types.json import Jsonb
 
-from penstock.conditions import Level
+from penstock.conditions import Level, Remedy
 from penstock.ledger.records import Row
 from penstock.ledger.session import Part
 from penstock.ledger.table_records import TableState
@@ -124,6 +124,7 @@ class StillTable(Row):
     state: TableState
     slug: str | None
     reason: str | None
+    remedy: Remedy | None
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,18 @@ the publication left out changes of it is hidden: paused until it is copied agai
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import timedelta
 
 from psycopg.types.json import Jsonb
 
+from penstock.errors import Trouble
 from penstock.jobs.pointers import place_of
 from penstock.ledger.pipelines import lock
 from penstock.ledger.records import Level, Publishing
 from penstock.ledger.session import Part, Transaction
 from penstock.ledger.table_records import TableRecord
-from penstock.ledger.tables import save
+from penstock.ledger.tables import save, stop
 from penstock.ledger.tables import tables as tables_of
 from penstock.lsn import Lsn
 from penstock.shapes.table_facts import TableFacts
@@ -62,10 +63,10 @@ class Membership(Part):
         self,
         name: str,
         tables: Mapping[int, Sequence[str] | None],
+        trouble: Trouble,
         *,
         lsn: Lsn,
         xid: int | None,
-        reason: str,
         message: str,
         publishing: Publishing | None = None,
     ) -> None:
@@ -81,12 +82,14 @@ class Membership(Part):
             lock(transaction, name)
             if publishing is not None:
                 transaction.change("pipelines/note_publishing", name=name, publishing=Jsonb(asdict(publishing)))
-            hidden = {"slug": "publication-changed", "reason": reason, "lsn": lsn, "xid": xid}
-            if transaction.change("membership/hide_tables", name=name, tables=Jsonb(rows), **hidden):
-                _give_up(transaction, name, oids, reason)
+            known = [table for table in tables_of(transaction, name) if table.oid in tables and table.left_lsn is None]
+            stopped = [table for table in known if table.state not in ("new", "dropped")]
+            stop(transaction, name, {table.oid: _after(table, trouble) for table in stopped}, noted=True)
+            if transaction.change("membership/hide_tables", name=name, tables=Jsonb(rows), lsn=lsn, xid=xid):
+                _give_up(transaction, name, oids, trouble.reason)
                 transaction.change("membership/forget_copies_of_hidden", name=name, oids=oids)
                 only = oids[0] if len(oids) == 1 else None
-                _note(transaction, name, only, "publication-changed", message, level="error")
+                _note(transaction, name, only, trouble.slug, message, level="error")
 
     def waiting(self, name: str) -> list[TableRecord]:
         """Return the tables that joined and wait for their copy, by schema and name."""
@@ -94,14 +97,14 @@ class Membership(Part):
             found = tables_of(transaction, name, states=["new"])
             return [table for table in found if table.waits]
 
-    def to_announce(self, name: str, *, joined: bool, slugs: Sequence[str], every: timedelta) -> list[int]:
+    def to_announce(self, name: str, *, joined: bool, paused: bool, every: timedelta) -> list[int]:
         """Return the tables of a running pipeline that were not announced within that time, and record that they are now.
 
-        They are those that joined, if wanted, and those paused by one of these slugs: for them the time grows.
+        They are those that joined, and those that are paused until they are copied, if wanted: for the latter the time grows.
         """
         with self.transaction() as transaction:
             lock(transaction, name)
-            chosen = {"joined": joined, "slugs": list(slugs)}
+            chosen = {"joined": joined, "paused": paused}
             return [oid for (oid,) in transaction.rows("membership/announce", name=name, every=every, **chosen)]
 
     def to_discard(self, name: str) -> list[TableRecord]:
@@ -115,6 +118,15 @@ class Membership(Part):
         with self.transaction() as transaction:
             lock(transaction, name)
             transaction.change("membership/discarded", name=name, oid=oid)
+
+
+def _after(table: TableRecord, trouble: Trouble) -> Trouble:
+    """Return a trouble that does not hide the one that the table has."""
+    if table.paused_slug in (None, trouble.slug):
+        return trouble
+    return replace(
+        trouble, reason=f"{trouble.reason}; before that it was paused by {table.paused_slug}: {table.paused_reason}"
+    )
 
 
 def _give_up(transaction: Transaction, name: str, oids: Sequence[int], reason: str) -> None:

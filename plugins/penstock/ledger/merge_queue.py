@@ -62,15 +62,6 @@ class PublishedTable:
 
 
 @dataclass(frozen=True)
-class PausedTable:
-    """Say that a table stayed behind, and why."""
-
-    oid: int
-    slug: str
-    reason: str
-
-
-@dataclass(frozen=True)
 class MergeQueue:
     """Hold what is due to be merged, all read at one moment.
 

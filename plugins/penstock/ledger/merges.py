@@ -13,15 +13,15 @@ from types import MappingProxyType
 from psycopg.types.json import Jsonb
 
 from penstock.config.connections import Connection
-from penstock.errors import LedgerError
+from penstock.errors import LedgerError, Trouble
 from penstock.jobs.pointers import Place, Pointer, Rename
 from penstock.ledger.attempt import new_attempt
 from penstock.ledger.iceberg_pointers import move_pointers
-from penstock.ledger.merge_queue import PausedTable, PublishedTable
+from penstock.ledger.merge_queue import PublishedTable
 from penstock.ledger.pipelines import lock, lock_active
 from penstock.ledger.records import CutRecord, MovedRecord
 from penstock.ledger.session import Part, Transaction
-from penstock.ledger.tables import pause
+from penstock.ledger.tables import stop
 from penstock.lsn import Lsn
 
 _NOTHING: Mapping[Place, str | None] = MappingProxyType({})
@@ -56,7 +56,7 @@ class Merges(Part):
         pointers: Sequence[Pointer],
         lsn: Lsn,
         tables: Sequence[PublishedTable],
-        paused: Sequence[PausedTable] = (),
+        stopped: Mapping[int, Trouble] = MappingProxyType({}),
         rows: int = 0,
         halted: bool = False,
         still: Mapping[Place, str | None] = _NOTHING,
@@ -80,8 +80,7 @@ class Merges(Part):
             lock_active(transaction, name, halted=halted)
             _advance(transaction, name, lsn, tables)
             _rename(transaction, name, renames)
-            for table in paused:
-                pause(transaction, name, table.oid, table.slug, table.reason)
+            stop(transaction, name, stopped)
             cut = _record(transaction, name, attempt, lsn, rows=rows, tables=tables, cuts_snapshot_id=cuts_snapshot_id)
             move_pointers(transaction, self.connection, catalog, catalog_name, pointers, still=still, renames=renames)
         return cut

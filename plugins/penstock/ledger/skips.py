@@ -11,10 +11,11 @@ from datetime import datetime
 from psycopg.types.json import Jsonb
 from psycopg.types.range import Range
 
+from penstock.errors import Trouble
 from penstock.ledger.pipelines import lock_active
 from penstock.ledger.records import SkippedRecord, WindowRecord
 from penstock.ledger.session import Part
-from penstock.ledger.tables import pause
+from penstock.ledger.tables import stop
 from penstock.ledger.windows import keep_states, moved, windows
 from penstock.lsn import Lsn
 
@@ -36,10 +37,10 @@ class Skips(Part):
         known_lsn: Lsn,
         digest: str,
         seconds: float,
-        reason: str,
+        trouble: Trouble,
         committed: tuple[datetime | None, datetime | None],
     ) -> WindowRecord:
-        """Make the window of one transaction exist without its changes, and pause the tables that it touched.
+        """Make the window of one transaction exist without its changes, and stop the tables that it touched.
 
         It committed between the two times `committed`, None where unknown.
 
@@ -63,8 +64,7 @@ class Skips(Part):
             keep_states(transaction, name, None)  # it may have altered tables, too
             facts = {"lsn": lsn, "xid": xid, "oids": list(oids), "known_lsn": known_lsn}
             transaction.change("skips/add_skipped", name=name, **facts)
-            for oid in oids:
-                pause(transaction, name, oid, "transaction-skipped", reason)
+            stop(transaction, name, dict.fromkeys(oids, trouble))
             (window,) = windows(transaction, name, from_lsn=from_lsn)
             return window
 

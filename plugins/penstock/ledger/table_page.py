@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Self
 
+from penstock.conditions import Remedy
 from penstock.ledger.json_codec import column_from_json
 from penstock.ledger.records import Row, TaskRef
 from penstock.ledger.session import Transaction
@@ -38,6 +39,7 @@ class TablePanel(Row):
     bytes: int | None
     paused_slug: str | None
     paused_reason: str | None
+    remedy: Remedy | None
     verified_through: Lsn | None
     verified_at: datetime | None
     differs: bool

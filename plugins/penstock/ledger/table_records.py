@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, Self
 
+from penstock.conditions import Remedy
 from penstock.contract.manifest import FileEntry
 from penstock.ledger.json_codec import column_from_json
 from penstock.ledger.records import Row
@@ -29,8 +30,8 @@ class TableRecord(Row):
     after bootstrap was first seen at `joined_lsn`, when all transaction ids given out were below `joined_xid` (None on a
     standby). One that left was published through `left_lsn`, as far as it is still to be merged; `discard` says that its
     lake table is to be dropped. `renamed_to` is the name that the lake's table takes in the next cut. `shows` is the metadata file
-    that the catalog shows since our last cut, with columns of which `lake_columns` is the stamp. `fetchable` says that it is
-    paused for nothing but values of some columns, or rows of some partitions.
+    that the catalog shows since our last cut, with columns of which `lake_columns` is the stamp. `remedy` is what
+    ends its pause (`Trouble`).
     """
 
     pipeline: str
@@ -55,7 +56,7 @@ class TableRecord(Row):
     discard: bool
     shows: str | None
     lake_columns: str | None
-    fetchable: bool
+    remedy: Remedy | None
 
     @property
     def qualified(self) -> str:

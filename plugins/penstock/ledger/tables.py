@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict
 
 from psycopg import errors as pg
 from psycopg.types.json import Jsonb
 
 from penstock.contract.manifest import FileEntry
-from penstock.errors import LakeError, LedgerError
+from penstock.errors import LakeError, LedgerError, Trouble
 from penstock.ledger.json_codec import facts_to_json
 from penstock.ledger.pipelines import lock
 from penstock.ledger.records import SchemaChange
@@ -35,8 +36,7 @@ MOVES: Mapping[str, Mapping[TableState, Collection[TableState]]] = {
     # a cut in which a rebuilt table takes its place
     "merges/switch_tables": {state: ["ready"] for state in _OPEN},
     # a trouble, and its end
-    "tables/pause_table": {state: ["paused"] for state in _OPEN},
-    "membership/hide_tables": {state: ["paused"] for state in _OPEN if state != "new"},
+    "tables/stop_tables": {state: ["paused"] for state in _OPEN},
     "tables/resume_table": {"paused": [state for state in _OPEN if state != "paused"]},
     # it left the publication, and is merged as far as it was published; or another has its name
     "membership/leave_table": {state: ["dropped"] for state in _OPEN},
@@ -104,14 +104,15 @@ class Tables(Part):
                 same = {"seen_lsn": seen_lsn, "trigger": trigger, "oids": list(unchanged)}
                 transaction.change("tables/repeat_column_looks", name=name, **same)
 
-    def pause(self, name: str, oid: int, *, slug: str, reason: str, fetchable: bool = False) -> TableRecord:
+    def stop(self, name: str, oid: int, trouble: Trouble) -> TableRecord:
         """Keep a table out of merges, with an event that says why; capture continues landing its changes.
 
-        `fetchable` says that values of some columns, or rows of some partitions, may be all that it lacks.
+        Raises LedgerError("ledger-conflict") where it is unknown or dropped.
         """
         with self.transaction() as transaction:
             lock(transaction, name)
-            return pause(transaction, name, oid, slug, reason, fetchable=fetchable)
+            stop(transaction, name, {oid: trouble})
+            return tables(transaction, name, oid=oid)[0]
 
     def resume(self, name: str, oid: int) -> TableRecord:
         """Take a paused table back into merges, in the state it had; raises LedgerError("ledger-conflict")."""
@@ -164,19 +165,26 @@ class Tables(Part):
             return _copies(transaction, name, state=state)
 
 
-def pause(
-    transaction: Transaction, name: str, oid: int, slug: str, reason: str, *, fetchable: bool = False
-) -> TableRecord:
-    """Pause a table inside a transaction; the event is written each time."""
-    event = {"slug": slug, "level": "error", "table_oid": oid, "message": reason, "details": "{}"}
-    transaction.change("events/add_event", name=name, **event)
-    values = {"slug": slug, "reason": reason, "fetchable": fetchable}
-    return _change(transaction, name, oid, "tables/pause_table", "not to be dropped", **values)
+def stop(transaction: Transaction, name: str, troubles: Mapping[int, Trouble], *, noted: bool = False) -> None:
+    """Pause tables inside a transaction, each with an event, where what stops them all is not `noted` as one.
+
+    Raises LedgerError("ledger-conflict") where one is unknown or dropped.
+    """
+    listed = Jsonb([{"oid": oid, **asdict(trouble)} for oid, trouble in troubles.items()])
+    stopped = {oid for (oid,) in transaction.rows("tables/stop_tables", name=name, tables=listed)}
+    for oid, trouble in troubles.items():
+        if oid not in stopped:
+            raise _unfit(transaction, name, oid, "not to be dropped")
+        if not noted:
+            event = {"slug": trouble.slug, "level": "error", "table_oid": oid, "message": trouble.reason}
+            transaction.change("events/add_event", name=name, details="{}", **event)
 
 
 def resume(transaction: Transaction, name: str, oid: int) -> TableRecord:
     """Take a paused table back into merges inside a transaction; raises LedgerError("ledger-conflict")."""
-    return _change(transaction, name, oid, "tables/resume_table", "to be paused")
+    if transaction.change("tables/resume_table", name=name, oid=oid) != 1:
+        raise _unfit(transaction, name, oid, "to be paused")
+    return tables(transaction, name, oid=oid)[0]
 
 
 def save(transaction: Transaction, name: str, tables: Sequence[TableFacts]) -> None:
@@ -244,13 +252,10 @@ def _copies(
     return transaction.records(CopyRecord, "tables/copies", name=name, id=copy_id, oid=oid, state=state)
 
 
-def _change(transaction: Transaction, name: str, oid: int, statement: str, need: str, **values: object) -> TableRecord:
-    changed = transaction.change(statement, name=name, oid=oid, **values)
+def _unfit(transaction: Transaction, name: str, oid: int, need: str) -> LedgerError:
     found = tables(transaction, name, oid=oid)
-    if changed != 1:
-        state = found[0].state if found else "unknown"
-        raise LedgerError(
-            "ledger-conflict",
-            f"expected table {oid} of {name} {need}, but it is {state}; another run changed it: start over",
-        )
-    return found[0]
+    state = found[0].state if found else "unknown"
+    return LedgerError(
+        "ledger-conflict",
+        f"expected table {oid} of {name} {need}, but it is {state}; another run changed it: start over",
+    )

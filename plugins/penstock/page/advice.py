@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from penstock.conditions import NEEDS_COPY
+from penstock.conditions import needs_copy
 from penstock.ledger.records import TaskRef
 from penstock.ledger.table_page import TablePanel
 from penstock.page.format import age
@@ -120,7 +120,11 @@ def _paused(shown: Pipeline, tables: Sequence[TablePanel]) -> Iterator[Advice]:
         again = {"tables": names, "dry_run": False}
         resync = f"{shown.name}.resync"
         now = Step("Or copy it again now", dag=resync, conf=again)
-        copied = (Step(_COPIED, dag=resync), now) if slug in NEEDS_COPY else ()
+        copied = (
+            (Step(_COPIED, dag=resync), now)
+            if any(needs_copy(table.remedy) for table in tables if table.paused_slug == slug)
+            else ()
+        )
         by = next((table.paused_by for table in tables if table.paused_slug == slug and table.paused_by), None)
         met = (Step("See the log of the task that met it", task=by),) if by else ()
         yield Advice(

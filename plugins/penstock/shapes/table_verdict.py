@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from penstock.conditions import Remedy
+from penstock.errors import Trouble
 from penstock.lsn import Lsn
 from penstock.shapes import column_changes, gone_partitions, object_names
 from penstock.shapes.accepted import Accepted, GonePartition
@@ -41,6 +43,12 @@ class Verdict:
     fetch: Fetch | None = None
     gone: tuple[GonePartition, ...] = ()
     partitions: PartitionFetch | None = None
+
+    @property
+    def trouble(self) -> Trouble:
+        """Return why the table stops, where there is a reason."""
+        remedy: Remedy = "read" if self.fetchable else "copy" if self.slug == "schema-change" else "person"
+        return Trouble(self.slug, self.reason or "", remedy)
 
     @property
     def fetchable(self) -> bool:

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from penstock.config.connections import Connection
-from penstock.errors import LakeError, PenstockError, SourceError
+from penstock.errors import LakeError, PenstockError, SourceError, Trouble
 from penstock.flow.capture import run as capture
 from penstock.flow.health import alarms, rules_server
 from penstock.flow.health.airflow_state import DagState
@@ -339,7 +339,7 @@ def divergence_suspected(desk: Desk) -> Iterator[None]:
 def table_paused(desk: Desk) -> Iterator[None]:
     env = desk.watched.env
     (table,) = env.ctx.ledger.tables.all(env.name)
-    env.ctx.ledger.tables.pause(env.name, table.oid, slug="merge-conflict", reason="changes met absent rows")
+    env.ctx.ledger.tables.stop(env.name, table.oid, Trouble.usual("merge-conflict", "changes met absent rows"))
     yield
     env.ctx.ledger.tables.resume(env.name, table.oid)
 

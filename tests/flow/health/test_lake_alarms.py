@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import pytest
 
-from penstock.errors import SourceError
+from penstock.errors import SourceError, Trouble
 from penstock.flow.capture import run as capture
 from penstock.flow.health import report
 from penstock.flow.health.airflow_state import DagState
@@ -89,7 +89,7 @@ def test_tables_that_pause_at_once_are_one_message_and_each_ends_by_itself(desk:
     capture.capture(env.ctx)
     tables = {table.name: table.oid for table in env.ctx.ledger.tables.all(env.name)}
     for oid in tables.values():
-        env.ctx.ledger.tables.pause(env.name, oid, slug="merge-conflict", reason="changes met absent rows")
+        env.ctx.ledger.tables.stop(env.name, oid, Trouble.usual("merge-conflict", "changes met absent rows"))
 
     assert desk.check() == ["WARN: table-paused public.t and 1 more"]
     assert desk.hook.posts[-1]["message"].count("is paused by merge-conflict: changes met absent rows") == 2

@@ -110,9 +110,10 @@ def test_a_merge_that_was_just_asked_for_is_not_late() -> None:
 
 
 STILL = [
-    StillTable("public", "t", "paused", "schema-change", "a column was retyped"),
-    StillTable("public", "u", "paused", "merge-conflict", "rows were absent"),
-    StillTable("public", "v", "new", None, None),
+    StillTable("public", "t", "paused", "schema-change", "a column was retyped", "copy"),
+    StillTable("public", "u", "paused", "merge-conflict", "rows were absent", "resume"),
+    StillTable("public", "v", "new", None, None, None),
+    StillTable("public", "w", "paused", "no-usable-identity", "it has no key", "person"),
 ]
 
 
@@ -122,9 +123,11 @@ def test_every_paused_table_is_an_alarm_that_names_its_way_out() -> None:
     assert [(each.slug, each.subject) for each in findings] == [
         ("table-paused", "public.t"),
         ("table-paused", "public.u"),
+        ("table-paused", "public.w"),
     ]
     assert findings[0].next.endswith("shop.resync copies it again by itself")
     assert findings[1].next.endswith("trigger shop.resume")
+    assert findings[2].next.endswith("trigger shop.resync")
     waits = standing({"tables": {"include": ["*.*"], "on_change": "pause"}}, still=STILL[:1])
     (asked,) = [finding for rule in LAKE_RULES for finding in rule(waits)]
     assert asked.next.endswith("trigger shop.resync, which copies it again")
@@ -139,7 +142,7 @@ def test_every_paused_table_is_an_alarm_that_names_its_way_out() -> None:
     ],
 )
 def test_a_resync_that_fails_or_is_paused_matters_while_a_table_waits(changes: Any, expected: set[str]) -> None:
-    assert set(found(standing(still=STILL[2:], **changes))) == expected
+    assert set(found(standing(still=STILL[2:3], **changes))) == expected
     assert set(found(standing(copies=[OpenCopy("resync", "r1", 1, NOW)], **changes))) == expected
     assert found(standing(**changes)) == {}
 

@@ -9,6 +9,7 @@ from functools import partial
 
 import pytest
 
+from penstock.errors import Trouble
 from penstock.flow.capture import run as capture
 from penstock.flow.health import summary
 from tests.flow.health.alert_receivers import http_receiver
@@ -47,7 +48,7 @@ def test_a_summary_is_received_once_however_late_and_often_runs_come(
             env.name, slug="slot-dropped", level="error", message="dropped slot x, because it was lost"
         )
         (table,) = env.ctx.ledger.tables.all(env.name)
-        env.ctx.ledger.tables.pause(env.name, table.oid, slug="merge-conflict", reason="changes met absent rows")
+        env.ctx.ledger.tables.stop(env.name, table.oid, Trouble.usual("merge-conflict", "changes met absent rows"))
         watched.check()
 
         def run(hours: float) -> bool:

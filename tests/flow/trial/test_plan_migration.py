@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from penstock.errors import Trouble
 from penstock.ledger import Ledger
 from penstock.source import ddl_trigger
 from stack.servers.postgres import Database, Server
@@ -195,7 +196,7 @@ def test_the_cost_of_a_copy_is_that_of_the_last_one(
         bootstrap(known, "shop")
         known.tables.save("shop", [replace(facts(orders, "orders"), schema="public")])
         copy(known, "shop", orders)
-        known.tables.pause("shop", orders, slug="schema-change", reason="it changed")
+        known.tables.stop("shop", orders, Trouble.usual("schema-change", "it changed"))
         ledger.execute(
             "update penstock.copy set started_at = '2026-01-01 10:00Z', finished_at = '2026-01-01 10:04Z', rows = 2000000"
         )

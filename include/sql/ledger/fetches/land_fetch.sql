@@ -5,5 +5,5 @@ from penstock.table as t
 where
     f.pipeline = %(name)s and f.id = %(id)s and f.oid = %(oid)s and f.state = 'copying'
     and t.pipeline = f.pipeline and t.oid = f.oid
-    and t.state = 'paused' and t.paused_from_state = 'ready' and t.fetchable and t.left_lsn is null
+    and t.paused_from_state = 'ready' and t.remedy = 'read' and t.left_lsn is null
     and t.complete_through < f.lsn

@@ -7,7 +7,7 @@ where
     p.name = %(name)s and p.state = 'running' and t.pipeline = p.name and t.left_lsn is null
     and case t.state
         when 'new' then %(joined)s and t.joined_lsn is not null
-        when 'paused' then t.paused_slug = any(%(slugs)s)
+        when 'paused' then %(paused)s and t.remedy in ('read', 'copy')
         else false
     end
     and (

@@ -34,6 +34,6 @@ set
     update_missing = s.update_missing, delete_missing = s.delete_missing, insert_existing = s.insert_existing,
     misfits = s.misfits,
     conflict_lsn = case when s.update_missing + s.delete_missing + s.insert_existing > 0 then %(lsn)s end,
-    paused_slug = null, paused_reason = null, paused_by = null, paused_from_state = null
+    paused_slug = null, paused_reason = null, paused_by = null, paused_from_state = null, remedy = null
 from switched as s
 where t.pipeline = %(name)s and t.oid = s.oid

@@ -6,7 +6,7 @@ select
         when t.state = 'ready' and t.left_lsn is not null then 'leaving'
         else t.state
     end as state,
-    t.complete_through, recent.changed_at, recent.changes, size.rows, size.bytes, t.paused_slug, t.paused_reason,
+    t.complete_through, recent.changed_at, recent.changes, size.rows, size.bytes, t.paused_slug, t.paused_reason, t.remedy,
     t.verified_through, t.verified_at,
     t.differs or exists (
         select from penstock.key_share as s where s.pipeline = t.pipeline and s.oid = t.oid and s.differs

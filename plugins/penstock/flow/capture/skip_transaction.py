@@ -14,7 +14,8 @@ from datetime import datetime
 from time import monotonic
 
 from penstock.contract.manifest import moment
-from penstock.errors import LedgerError
+from penstock.errors import LedgerError, Trouble
+from penstock.flow import table_status
 from penstock.flow.capture import history_proof, slot_check
 from penstock.flow.capture import run as capture
 from penstock.flow.capture.slot_check import SourceState
@@ -127,7 +128,7 @@ def _leave_out(ctx: Context, offender: Offender) -> bool:
             known_lsn=end.flushed,
             digest=digest,
             seconds=monotonic() - started,
-            reason=reason,
+            trouble=Trouble("transaction-skipped", reason, "copy"),
             committed=committed,
         )
         late_changes.notice_skip(ctx, offender.lsn, committed)
@@ -190,7 +191,7 @@ def _give_up_rebuilds(ctx: Context, offender: Offender, reason: str) -> None:
     oids = {table.oid for table in offender.tables}
     for rebuild in ctx.ledger.rebuilds.all(ctx.name):
         if rebuild.oid in oids and (rebuild.goal_lsn is None or rebuild.goal_lsn > offender.lsn):
-            ctx.ledger.rebuilds.give_up(ctx.name, rebuild, slug="rebuild-given-up", reason=reason)
+            table_status.give_up(ctx, rebuild, reason)
 
 
 def _committed(ctx: Context, offender: Offender, end: server_info.Position) -> tuple[datetime | None, datetime | None]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penstock.conditions import NEEDS_COPY
+from penstock.conditions import needs_copy
 from penstock.flow import table_policy
 from penstock.flow.health.findings import Finding
 from penstock.flow.health.input import HealthInput
@@ -29,8 +29,8 @@ def paused(facts: HealthInput) -> Iterator[Finding]:
 
 
 def _way_out(facts: HealthInput, table: StillTable) -> str:
-    if table.slug not in NEEDS_COPY:
-        return f"fix it, then trigger {facts.name}.resume"
+    if not needs_copy(table.remedy):
+        return f"fix it, then trigger {facts.name}.{'resync' if table.remedy == 'person' else 'resume'}"
     if table_policy.on_change(facts.pipeline, table.schema, table.name) == "pause":
         return f"trigger {facts.name}.resync, which copies it again"
     return f"{facts.name}.resync copies it again by itself"

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 
-from penstock.errors import LakeError, PenstockError, SourceError
-from penstock.flow import landing_mark
+from penstock.errors import LakeError, PenstockError, SourceError, Trouble
+from penstock.flow import landing_mark, table_status
 from penstock.flow.context import Context
 from penstock.flow.load.blockers import why_no_copy
 from penstock.flow.load.spark_copy import TRIES, copied_files, copy_tables, passes, tables_at
@@ -240,11 +240,10 @@ def _save(ctx: Context, sources: Sequence[SourceTable]) -> dict[int, PenstockErr
 
 def _give_up(ctx: Context, failures: Mapping[int, PenstockError]) -> None:
     """Pause the tables that cannot be copied now: none of them keeps the others waiting."""
-    names = {table.oid: table.qualified for table in ctx.ledger.tables.all(ctx.name)}
+    known = {table.oid: table for table in ctx.ledger.tables.all(ctx.name)}
     for oid, error in failures.items():
-        reason = f"{names[oid]} could not be copied: {error} Follow {error.runbook}, then resync the table"
-        ctx.ledger.tables.pause(ctx.name, oid, slug="copy-failed", reason=reason)
-        ctx.progress(f"paused {reason}")
+        reason = f"{known[oid].qualified} could not be copied: {error} Follow {error.runbook}, then resync the table"
+        table_status.stop(ctx, known[oid], Trouble("copy-failed", reason, "copy"))
 
 
 def _collect(ctx: Context) -> None:

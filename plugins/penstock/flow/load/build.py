@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from penstock.errors import LakeError
-from penstock.flow import landing_mark
+from penstock.flow import landing_mark, table_status
 from penstock.flow.context import Context
 from penstock.flow.merge import rebuild_plan
 from penstock.flow.merge.attempt import read_result
@@ -143,7 +143,7 @@ def _next(
         return rebuild_plan.rebuild_plan(ctx, rebuild, windows, known, copied=copied, through=through)
     except LakeError as error:
         if error.slug == "schema-change":
-            ctx.ledger.rebuilds.give_up(ctx.name, rebuild, slug="rebuild-given-up", reason=error.message)
+            table_status.give_up(ctx, rebuild, error.message)
             raise LakeError("rebuild-given-up", error.message) from None
         if error.slug != "landing-file-missing":
             raise
@@ -206,7 +206,7 @@ def _give_up(ctx: Context, orders: MergePlan, result: MergeResult) -> None:
     failed = [table for table in result.tables if table.paused_slug and table.oid in rebuilds]
     for table in failed:
         reason = f"[{table.paused_slug}] {table.paused_reason}"
-        ctx.ledger.rebuilds.give_up(ctx.name, rebuilds[table.oid], slug="rebuild-given-up", reason=reason)
+        table_status.give_up(ctx, rebuilds[table.oid], reason)
     if failed:
         reasons = "; ".join(
             f"{'.'.join(table.target)}: [{table.paused_slug}] {table.paused_reason}" for table in failed

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from penstock.errors import PenstockError, SourceError
+from penstock.flow import table_status
 from penstock.flow.context import Context
 from penstock.flow.load.spark_copy import TRIES, copied_files, copy_tables, passes, tables_at
 from penstock.flow.load.waiting import wait_for_open_transactions
@@ -152,7 +153,7 @@ def _same(ctx: Context, before: SourceTable | None, now: SourceTable | None) -> 
 
 def _left(ctx: Context, rebuild: RebuildRecord) -> None:
     reason = f"{rebuild.qualified} was dropped, or left the publication, while it was copied"
-    ctx.ledger.rebuilds.give_up(ctx.name, rebuild, slug="rebuild-given-up", reason=reason)
+    table_status.give_up(ctx, rebuild, reason)
     ctx.progress(reason)
 
 

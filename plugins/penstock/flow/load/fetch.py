@@ -53,9 +53,7 @@ def candidates(ctx: Context, records: Sequence[TableRecord]) -> list[TableRecord
     waiting = [
         record
         for record in records
-        if record.fetchable
-        and record.state == "paused"
-        and table_policy.on_change(ctx.pipeline, record.schema, record.name) == "follow"
+        if record.remedy == "read" and table_policy.on_change(ctx.pipeline, record.schema, record.name) == "follow"
     ]
     publishing = ctx.ledger.pipelines.get(ctx.name).publishing if waiting else None
     if publishing is None or not column_fetch.sends_all(publishing.sent):

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 from penstock.conditions import Directive
 from penstock.errors import LakeError, LedgerError, PenstockError
+from penstock.flow import table_status
 from penstock.flow.capture import run as capture
 from penstock.flow.context import Context
 from penstock.flow.guards import require_named
@@ -121,7 +122,7 @@ def abandon(ctx: Context, tables: Sequence[str], *, dry_run: bool = False) -> No
                 ctx.progress(f"would give up the {each.kind} {each.id} of {each.qualified}, which is {each.state}")
             elif each.oid in oids:
                 reason = "a person has given it up"
-                ctx.ledger.rebuilds.give_up(ctx.name, each, slug="rebuild-given-up", reason=reason)
+                table_status.give_up(ctx, each, reason)
                 discard(ctx, each.place)
                 ctx.progress(f"gave up the {each.kind} {each.id} of {each.qualified}")
 

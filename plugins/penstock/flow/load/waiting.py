@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from datetime import timedelta
 
-from penstock.conditions import NEEDS_COPY
+from penstock.conditions import needs_copy
 from penstock.errors import SourceError
 from penstock.flow import table_policy
 from penstock.flow.context import Context
@@ -25,20 +25,17 @@ _POLL_SECONDS = 1.0
 def tables_to_announce(ctx: Context) -> list[str]:
     """Name the tables for which `resync` is to be started now; none where a person decides."""
     joined = ctx.pipeline.tables.on_added == "copy" and not ctx.ledger.pipelines.get(ctx.name).withheld
-    oids = set(
-        ctx.ledger.membership.to_announce(ctx.name, joined=joined, slugs=sorted(answered(ctx)), every=ANNOUNCE_AGAIN)
-    )
+    oids = set(ctx.ledger.membership.to_announce(ctx.name, joined=joined, paused=answers(ctx), every=ANNOUNCE_AGAIN))
     found = [table for table in ctx.ledger.tables.all(ctx.name) if table.oid in oids] if oids else []
     return [table.qualified for table in found if table.state == "new" or _is_answered(ctx, table)]
 
 
-def answered(ctx: Context) -> frozenset[str]:
-    """Name the reasons of a pause that the pipeline answers with a copy by itself.
+def answers(ctx: Context) -> bool:
+    """Return whether the pipeline copies a table by itself that needs it.
 
-    There are none while the publication withholds changes that it has sent: the copy would soon be wrong.
+    It does not while the publication withholds changes that it has sent: the copy would soon be wrong.
     """
-    answers = table_policy.any_copied(ctx.pipeline) and not ctx.ledger.pipelines.get(ctx.name).withheld
-    return NEEDS_COPY if answers else frozenset()
+    return table_policy.any_copied(ctx.pipeline) and not ctx.ledger.pipelines.get(ctx.name).withheld
 
 
 def _is_answered(ctx: Context, table: TableRecord) -> bool:
@@ -52,17 +49,12 @@ def due(ctx: Context, tables: Sequence[TableRecord], *, woken: bool = False) -> 
     publication withholds changes.
     """
     by_itself = ctx.pipeline.tables.on_added == "copy" and not ctx.ledger.pipelines.get(ctx.name).withheld
-    new, slugs = not woken or by_itself, answered(ctx)
+    new, copied = not woken or by_itself, answers(ctx)
     return [
         table
         for table in tables
         if (table.state == "new" and new)
-        or (
-            table.state == "paused"
-            and table.paused_slug in slugs
-            and table.left_lsn is None
-            and _is_answered(ctx, table)
-        )
+        or (copied and needs_copy(table.remedy) and table.left_lsn is None and _is_answered(ctx, table))
     ]
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from penstock.contract.manifest import FileEntry
-from penstock.errors import LakeError
-from penstock.flow import archives
+from penstock.errors import LakeError, Trouble
+from penstock.flow import archives, table_status
 from penstock.flow.context import Context
 from penstock.flow.guards import running
 from penstock.flow.merge import gone_rows, names, rebuild_plan
@@ -58,8 +58,7 @@ def with_switches(ctx: Context, known: Landed) -> tuple[MergeQueue, list[TablePl
         except LakeError as error:
             if error.slug != "schema-change":
                 raise
-            ctx.ledger.rebuilds.give_up(ctx.name, each, slug="rebuild-given-up", reason=error.message)
-            ctx.progress(f"gave up the {each.kind} of {each.qualified}: {error.message}")
+            table_status.stop(ctx, each, Trouble(error.slug, error.message, "copy"))
             return with_switches(ctx, known)
     return queue, names.with_vacated(queue, orders)
 
@@ -97,8 +96,7 @@ def pause_reshaped(ctx: Context, queue: MergeQueue, known: Landed) -> tuple[Merg
             kept.append(table)
             fits |= found
         else:
-            ctx.ledger.tables.pause(ctx.name, table.oid, slug="schema-change", reason=reason)
-            ctx.progress(f"paused {table.schema}.{table.name}: {reason}")
+            table_status.stop(ctx, table, Trouble("schema-change", reason, "copy"))
     return replace(queue, tables=tuple(kept)), fits
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from penstock.errors import Trouble
+from penstock.flow import table_status
 from penstock.flow.context import Context
 from penstock.ledger.merge_queue import MergeQueue
 from penstock.ledger.table_records import TableRecord
@@ -29,8 +31,7 @@ def pause_passed(ctx: Context, queue: MergeQueue) -> bool:
     passed = [table for table in queue.tables if table.state == "ready" and _passed(table, queue.upto)]
     for table in passed:
         reason = "a partition was dropped, and the cut at which its rows go from the lake was made without this table"
-        ctx.ledger.tables.pause(ctx.name, table.oid, slug="schema-change", reason=reason)
-        ctx.progress(f"paused {table.qualified}: {reason}")
+        table_status.stop(ctx, table, Trouble("schema-change", reason, "copy"))
     return bool(passed)
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from penstock.errors import Trouble
+from penstock.flow import table_status
 from penstock.flow.context import Context
 from penstock.flow.merge import rebuild_plan
 from penstock.jobs.merge_plan import TablePlan
@@ -56,9 +58,7 @@ def pause_unnamed(ctx: Context, queue: MergeQueue) -> bool:
         reason = (
             f"the table was renamed to {tables[oid].qualified}, and the lake has another {'.'.join(each.to)}, {whose}"
         )
-        slug = "schema-change" if ours else "target-clash"
-        ctx.ledger.tables.pause(ctx.name, oid, slug=slug, reason=reason)
-        ctx.progress(f"paused {tables[oid].qualified}: {reason}")
+        table_status.stop(ctx, tables[oid], Trouble.usual("schema-change" if ours else "target-clash", reason))
     return bool(paused)
 
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 from penstock.conditions import with_runbook
-from penstock.errors import LakeError
+from penstock.errors import LakeError, Trouble
+from penstock.flow import table_status
 from penstock.flow.context import Context
 from penstock.flow.health import alarms
 from penstock.flow.health.alerts import Deliver
@@ -16,7 +17,7 @@ from penstock.jobs.pointers import Place, Pointer, Rename, place_of, possible
 from penstock.lake.columns import columns_stamp
 from penstock.landing import layout
 from penstock.ledger import iceberg_pointers
-from penstock.ledger.merge_queue import PausedTable, PublishedTable, TableCut
+from penstock.ledger.merge_queue import PublishedTable, TableCut
 from penstock.ledger.records import CutRecord
 from penstock.lsn import Lsn
 from penstock.units import several
@@ -36,7 +37,7 @@ def _publish(ctx: Context, attempt: str, *, last: bool, deliver: Deliver | None)
     result = read_result(ctx, attempt)
     _require_rebuilt(ctx, orders, result)
     renames = _renames(ctx, orders, result)
-    paused = [PausedTable(t.oid, t.paused_slug, t.paused_reason or "") for t in result.tables if t.paused_slug]
+    paused = _troubles(result)
     cut = ctx.ledger.merges.publish(
         ctx.name,
         attempt=attempt,
@@ -45,7 +46,7 @@ def _publish(ctx: Context, attempt: str, *, last: bool, deliver: Deliver | None)
         pointers=_pointers(result),
         lsn=Lsn(result.upto_lsn),
         tables=_published(orders, result, _loaded(ctx, orders)),
-        paused=paused,
+        stopped=paused,
         rows=_rows(result),
         halted=last,
         still=_still(orders, result),
@@ -56,8 +57,8 @@ def _publish(ctx: Context, attempt: str, *, last: bool, deliver: Deliver | None)
     if result.cuts_anew is not None:
         _tell_cuts_anew(ctx, result.cuts_anew, cut)
     names = {table.oid: f"{table.schema}.{table.table}" for table in orders.tables}
-    for table in paused:
-        ctx.progress(with_runbook(f"paused {names[table.oid]}: [{table.slug}] {table.reason}", table.slug))
+    for oid, met in paused.items():
+        ctx.progress(with_runbook(f"paused {names[oid]}: [{met.slug}] {met.reason}", met.slug))
     ctx.progress(
         f"published cut {cut.lsn}: {several(sum(t.pointer is not None for t in result.tables), 'table')} moved"
     )
@@ -129,7 +130,7 @@ def _require_rebuilt(ctx: Context, orders: MergePlan, result: MergeResult) -> No
         found = rebuilt[table.oid]
         if found is not None:
             reason = f"[{table.paused_slug}] {table.paused_reason}"
-            ctx.ledger.rebuilds.give_up(ctx.name, found, slug="rebuild-given-up", reason=reason)
+            table_status.give_up(ctx, found, reason)
     if failed:
         names = ", ".join(".".join(table.target) for table in failed)
         raise LakeError(
@@ -148,15 +149,20 @@ def _renames(ctx: Context, orders: MergePlan, result: MergeResult) -> tuple[Rena
     renames = possible(orders.renames, _paused(result))
     left = {each.target for each in renames}
     if any(order.vacated and order.target not in left for order in orders.tables):
-        for table in result.tables:
-            if table.paused_slug is not None:
-                ctx.ledger.tables.pause(ctx.name, table.oid, slug=table.paused_slug, reason=table.paused_reason or "")
+        known = {table.oid: table for table in ctx.ledger.tables.all(ctx.name)}
+        for oid, met in _troubles(result).items():
+            table_status.stop(ctx, known[oid], met)
         raise LakeError(
             "publish-conflict",
             "expected renamed tables to leave their names to others in this cut, but some were paused; nothing was published: "
             "merge again",
         )
     return renames
+
+
+def _troubles(result: MergeResult) -> dict[int, Trouble]:
+    """Return what Spark met in the tables that stay behind, by oid."""
+    return {t.oid: Trouble.usual(t.paused_slug, t.paused_reason or "") for t in result.tables if t.paused_slug}
 
 
 def _paused(result: MergeResult) -> list[int]:

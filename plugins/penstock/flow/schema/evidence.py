@@ -9,12 +9,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from penstock.contract.table_state import TableStates
+from penstock.errors import Trouble
+from penstock.flow import table_status
 from penstock.flow.context import Context
 from penstock.flow.schema import truncated
 from penstock.flow.schema.rewritten import Rewritten
 from penstock.flow.schema.run import Look, followed_of
 from penstock.flow.schema.undecided import Undecided
-from penstock.flow.schema.verdict_effects import Known, let_go, refuse, take, take_back
+from penstock.flow.schema.verdict_effects import Known, let_go, take, take_back
 from penstock.ledger.records import WindowRecord
 from penstock.ledger.relation_records import RelationNumbers
 from penstock.ledger.table_records import FetchRecord, TableRecord
@@ -53,7 +55,7 @@ def settle(ctx: Context, conn: SourceSession, look: Look, landed: Landed, window
     for record in ctx.ledger.tables.all(ctx.name, but=look.unchanged - touched):
         if record.state in ("copied", "ready") and record.left_lsn is None:
             _settle_landed(ctx, record, look, brought)
-        elif record.fetchable and record.state == "paused" and record.left_lsn is None:
+        elif record.remedy == "read" and record.left_lsn is None:
             _settle_waiting(ctx, record, look, brought)
     return brought.numbers
 
@@ -140,8 +142,8 @@ def _settle_landed(ctx: Context, record: TableRecord, look: Look, brought: _Brou
     if found is None and now and (label := _renamed_label(ctx, record, now, brought)):
         found = _Misfit(label)
     if found and not _copied_since(ctx, record, brought.upto):
-        fetchable = found.by_partitions and followed_of(ctx, record).partitions == "follow"
-        refuse(ctx, record, found.text, fetchable=fetchable)
+        reads = found.by_partitions and followed_of(ctx, record).partitions == "follow"
+        table_status.stop(ctx, record, Trouble("schema-change", found.text, "read" if reads else "copy"))
     elif now is not None:
         _end_checks(ctx, record, brought.upto)
 
@@ -154,7 +156,7 @@ def _settle_waiting(ctx: Context, record: TableRecord, look: Look, brought: _Bro
     keeps = ctx.pipeline.lake.on_dropped_partition == "keep"
     found = _partition_misfit(record, now, brought) or _gone_misfit(ctx, record, brought)
     if found is not None and (keeps or not found.by_partitions):
-        refuse(ctx, record, found.text)
+        table_status.stop(ctx, record, Trouble("schema-change", found.text, "copy"))
 
 
 def _settle(ctx: Context, conn: SourceSession, case: Undecided, landed: Landed, window: WindowRecord) -> None:
@@ -176,7 +178,7 @@ def _settle(ctx: Context, conn: SourceSession, case: Undecided, landed: Landed, 
         take(ctx, case.known, replace(decided, changes=changes), accepted)
     elif over:
         take_back(ctx, case.known, case.with_explained(explained))
-        refuse(ctx, case.known, decided.reason, decided.slug, fetchable=decided.fetchable)
+        table_status.stop(ctx, case.known, decided.trouble)
     elif heard or explained:
         take(ctx, case.known, replace(case.best(), changes=()), case.accepted(heard, explained))
 
@@ -189,8 +191,7 @@ def _settle_rewritten(ctx: Context, case: Rewritten, landed: Landed, window: Win
     over = told.complete or window.upto_lsn >= case.through
     token = history.looks[-1].trigger if history else None
     if told.doubtful or (over and not (told.complete and _rows_kept(ctx, case, landed, token))):
-        refused = case.refusal
-        refuse(ctx, case.known, refused.reason or "", refused.slug, fetchable=refused.fetch is not None)
+        table_status.stop(ctx, case.known, replace(case.refusal, partitions=None).trouble)
     elif told.complete:
         take(ctx, case.known, case.proven(), Accepted(case.now.shape))
     else:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from penstock.flow import table_policy
+from penstock.errors import Trouble
+from penstock.flow import table_policy, table_status
 from penstock.flow.context import Context
 from penstock.flow.schema.facts import renamed
 from penstock.ledger.records import SchemaChange
@@ -57,8 +58,7 @@ def follow(ctx: Context, found: CatalogSnapshot) -> None:
             f"the table was renamed from {known[oid].qualified} to {facts.schema}.{facts.name}, and the lake's name for that, "
             f"{'.'.join(facts.renamed_to or facts.target)}, is {known[holder].qualified}'s: rename one of them"
         )
-        ctx.ledger.tables.pause(ctx.name, oid, slug="target-clash", reason=reason)
-        ctx.progress(f"paused {known[oid].qualified}: {reason}")
+        table_status.stop(ctx, known[oid], Trouble("target-clash", reason, "resume"))
 
 
 def clashes(moving: Mapping[int, TableFacts], wanted: Mapping[int, Target]) -> dict[int, int]:

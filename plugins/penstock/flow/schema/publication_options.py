@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from penstock.config.model import CHANGES
+from penstock.errors import Trouble
+from penstock.flow import table_status
 from penstock.flow.context import Context
 from penstock.ledger.records import Publishing
 from penstock.ledger.table_records import TableRecord
@@ -60,8 +62,7 @@ def _pause_without_key(
         table = tables.get(record.oid)
         if table is not None and record.identity != "n" and table.identity == "n" and (why := problem(table)):
             reason = f"publication {ctx.pipeline.publication} was altered, and {why}; {remedy(table)}, then resync it"
-            ctx.ledger.tables.pause(ctx.name, record.oid, slug="no-usable-identity", reason=reason)
-            ctx.progress(f"paused {record.qualified}: {reason}")
+            table_status.stop(ctx, record, Trouble("no-usable-identity", reason, "person"))
 
 
 def hide(
@@ -76,8 +77,9 @@ def hide(
     """Pause tables of which changes may be in no window; a copy must see every transaction that is open now."""
     sight = server_info.sight(conn)
     message = f"{_hidden(table for table in known if table.oid in tables)}: {reason}"
+    trouble = Trouble("publication-changed", reason, "copy")
     ctx.ledger.membership.hide(
-        ctx.name, tables, lsn=sight.lsn, xid=sight.xid, reason=reason, message=message, publishing=publishing
+        ctx.name, tables, trouble, lsn=sight.lsn, xid=sight.xid, message=message, publishing=publishing
     )
     ctx.progress(message)
 

@@ -11,12 +11,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from penstock.flow import table_policy
+from penstock.flow import table_policy, table_status
 from penstock.flow.context import Context
 from penstock.flow.schema import named_objects
 from penstock.flow.schema.rewritten import Rewritten, open_case, waiting_files
 from penstock.flow.schema.undecided import Undecided, verdict_of
-from penstock.flow.schema.verdict_effects import Known, await_copy, let_go, refuse, take
+from penstock.flow.schema.verdict_effects import Known, await_copy, let_go, take
 from penstock.ledger.table_records import TableRecord, TableState
 from penstock.lsn import Lsn
 from penstock.shapes import enum_labels
@@ -120,7 +120,7 @@ def _follow(
     if case is not None:
         return [case]
     if decided.reason is not None:
-        refuse(ctx, known, decided.reason, decided.slug, fetchable=decided.fetchable)
+        table_status.stop(ctx, known, decided.trouble)
     elif now is not None:
         accepted = _accepted(conn, known, now)
         if decided.gone:

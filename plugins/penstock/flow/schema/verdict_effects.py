@@ -32,16 +32,6 @@ def let_go(ctx: Context, known: Known, decided: Verdict, accepted: Accepted, lsn
     return replace(accepted, gone=gone_partitions.with_gone(known.accepted, gone, through))
 
 
-def refuse(ctx: Context, known: Known, reason: str, slug: str = "schema-change", *, fetchable: bool = False) -> None:
-    """Pause a table, for a fetch of a part if that is enough; end a rebuild, which has to begin again."""
-    if isinstance(known, TableRecord):
-        ctx.ledger.tables.pause(ctx.name, known.oid, slug=slug, reason=reason, fetchable=fetchable)
-        ctx.progress(f"paused {known.qualified}: {reason}")
-    else:
-        ctx.ledger.rebuilds.give_up(ctx.name, known, slug="rebuild-given-up", reason=reason)
-        ctx.progress(f"gave up the {known.kind} of {known.qualified}: {reason}")
-
-
 def await_copy(ctx: Context, known: Known, now: SourceTable) -> None:
     """Save what a table is now that has no copy yet: its first copy reads all rows as they are then, whatever the commands did."""
     take(ctx, known, Verdict(tuple(map(column_plan, now.columns)), now.identity), Accepted(now.shape))

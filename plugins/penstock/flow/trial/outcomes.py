@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from penstock.conditions import NEEDS_COPY
+from penstock.errors import Trouble
 from penstock.flow import archives, table_policy
 from penstock.flow.context import Context
 from penstock.flow.load.blockers import why_no_copy
@@ -113,10 +113,10 @@ class _Case:
             why = f"publication {self.ctx.pipeline.publication} is altered: {publication_options.changed(before, now)}"
             for record in known.values():
                 if record.oid in self.looks.after.by_oid:
-                    yield self._copied(record, "publication-changed", why)
+                    yield self._copied(record, Trouble.usual("publication-changed", why))
 
     def back(self, record: TableRecord, table: SourceTable) -> TableOutcome:
-        return self._copied(record, "publication-changed", came_back_reason(self.ctx, record, table))
+        return self._copied(record, Trouble.usual("publication-changed", came_back_reason(self.ctx, record, table)))
 
     def left(self, record: TableRecord) -> TableOutcome:
         there = {relation.oid for relation in self.looks.after.relations}
@@ -179,16 +179,17 @@ class _Case:
             )
             decided = self.looks.heard.verdict(record, tables, following, decided)
         if decided.reason is not None:
-            reason = decided.reason
+            worst_case = ""
             possible = suspects(record.columns, record.accepted.shape, now)
             leaves = {
                 leaf.oid for leaf in (*possible.files, *possible.rewritten, *(leaf for leaf, _ in possible.arrived))
             }
             if self._verdict(record, now, leaves).reason is None:
-                reason += (
+                worst_case = (
                     ". That is the worst case: capture looks at the rows and at the stream, and copies only if it must"
                 )
-            return self._copied(record, decided.slug, reason, now, decided)
+            trouble = replace(decided.trouble, reason=f"{decided.reason}{worst_case}")
+            return self._copied(record, trouble, now, decided)
         changes = (*renamed, *(self._followed(change.rule, change.text) for change in decided.changes))
         if not changes:
             text = "its catalog entries change, and no stored value does"
@@ -216,19 +217,19 @@ class _Case:
     def _copied(
         self,
         record: TableRecord,
-        slug: str,
-        reason: str,
+        trouble: Trouble,
         now: SourceTable | None = None,
         decided: Verdict | None = None,
     ) -> TableOutcome:
         """Return what follows where capture pauses a table: a copy, of a part if that is enough, by itself or by a person."""
         blocker = self._no_copy(now, joining=False) if now else None
         answered = (
-            slug in NEEDS_COPY
+            trouble.needs_copy
             and table_policy.on_change(self.ctx.pipeline, record.schema, record.name) != "pause"
             and not self.publishing[1].withheld
         )
         outcome: Outcome = "copies" if answered and blocker is None else "pauses"
+        reason = trouble.reason
         partly = decided is not None and decided.partitions is not None
         if not partly and (names_ := archives.only_in_lake(self.ctx, record, now)):
             outcome, reason = "pauses", f"{reason}; a copy would lose the rows of {names(names_)}, which the lake keeps"
@@ -238,7 +239,7 @@ class _Case:
         if now is not None and decided is not None and outcome == "copies":
             cost, until = _part(decided, now) or (cost, until)
         return TableOutcome(
-            record.qualified, (Change(slug, text, outcome, cost, _AS_IT_WAS.format(until)),), copied=True
+            record.qualified, (Change(trouble.slug, text, outcome, cost, _AS_IT_WAS.format(until)),), copied=True
         )
 
     def _verdict(self, record: TableRecord, now: SourceTable, cleared: Iterable[int]) -> Verdict:
@@ -306,7 +307,7 @@ def _record(ctx: Context, table: SourceTable) -> TableRecord:
         snapshot_id=None,
         paused_slug=None,
         paused_reason=None,
-        fetchable=False,
+        remedy=None,
         paused_from_state=None,
         joined_lsn=None,
         joined_xid=None,

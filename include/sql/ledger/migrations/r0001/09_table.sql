@@ -41,8 +41,8 @@ create table penstock.table (
     paused_slug text,
     paused_reason text,
     paused_from_state text check (paused_from_state in ('new', 'copying', 'copied', 'ready')),
-    -- paused for nothing but the values of some columns, which can be fetched
-    fetchable boolean not null default false,
+    -- what ends the pause: to read values of some columns or rows of some partitions, a copy, or a person, who copies or resumes it
+    remedy text check (remedy in ('read', 'copy', 'resume', 'person')),
     -- since when it is paused, or paused time and again: copies that do not help are made ever more rarely
     paused_at timestamptz,
     paused_by jsonb,
@@ -54,6 +54,7 @@ create table penstock.table (
         deferrable initially deferred,
     check ((state = 'paused') = (paused_slug is not null)),
     check ((state = 'paused') = (paused_from_state is not null)),
+    check ((state = 'paused') = (remedy is not null)),
     check (state not in ('copying', 'copied') or copy_id is not null),
     check (state <> 'ready' or complete_through is not null),
     check (joined_xid is null or joined_lsn is not null),
