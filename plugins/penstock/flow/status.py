@@ -12,11 +12,11 @@ from penstock.errors import SourceError
 from penstock.flow.context import Context
 from penstock.flow.health.rules_lake import freshness_limits
 from penstock.flow.load import waiting
+from penstock.ledger.events import StatusRecord
 from penstock.ledger.health import AlarmRecord
 from penstock.ledger.maintenance import MaintenanceRecord
 from penstock.ledger.page import PipelinePanel
 from penstock.ledger.records import GapRecord, PipelineRecord
-from penstock.ledger.status_record import StatusRecord
 from penstock.ledger.table_records import RebuildRecord, TableRecord
 from penstock.ledger.verifications import VerifiedTable
 from penstock.ledger.work import WorkNote

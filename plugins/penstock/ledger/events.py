@@ -3,21 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from psycopg.types.json import Jsonb
 
 from penstock.ledger.pipelines import find, gaps
 from penstock.ledger.rebuilds import OPEN
-from penstock.ledger.records import CutRecord, EventRecord, Level, UnannouncedRecord, WindowRecord
+from penstock.ledger.records import (
+    CutRecord,
+    EventRecord,
+    GapRecord,
+    Level,
+    PipelineRecord,
+    UnannouncedRecord,
+    WindowRecord,
+)
 from penstock.ledger.session import Part
-from penstock.ledger.status_record import StatusRecord
-from penstock.ledger.table_records import RebuildRecord
+from penstock.ledger.table_records import RebuildRecord, TableRecord
 from penstock.ledger.tables import tables as tables_of
 from penstock.ledger.windows import windows
 from penstock.lsn import Lsn
 
 _RECENT = 10
+
+
+@dataclass(frozen=True)
+class StatusRecord:
+    """Hold one pipeline's state, all read at one moment; the unmerged windows end after the last cut."""
+
+    pipeline: PipelineRecord
+    windows: dict[str, int]
+    newest_window: WindowRecord | None
+    unmerged_windows: int
+    unmerged_rows: int
+    unmerged_bytes: int
+    tables: dict[str, int]
+    paused: tuple[TableRecord, ...]
+    waiting: tuple[TableRecord, ...]
+    last_cut: CutRecord | None
+    gaps: tuple[GapRecord, ...]
+    events: tuple[EventRecord, ...]
+    rebuilds: tuple[RebuildRecord, ...] = ()
 
 
 class Events(Part):

@@ -22,8 +22,7 @@ from markupsafe import Markup
 from penstock.errors import ConfigError, LedgerError, PenstockError
 from penstock.lsn import Lsn
 from penstock.page import format
-from penstock.page.listing import Wanted
-from penstock.page.lists import pipeline_list, runbook_list, table_list
+from penstock.page.listing import Wanted, pipeline_list, runbook_list, table_list
 from penstock.page.queries import SPANS, Deployment
 from penstock.page.runbook_pages import DOCS, RUNBOOKS, Documents
 from penstock.printable import printable

@@ -19,8 +19,8 @@ from penstock.flow.expected_state import ExpectedState
 from penstock.flow.guards import slot_work
 from penstock.flow.merge import lake_state
 from penstock.flow.merge.publish import adopt_half_published
+from penstock.ledger.events import StatusRecord
 from penstock.ledger.records import PipelineRecord
-from penstock.ledger.status_record import StatusRecord
 from penstock.shapes.source_table import SourceTable
 from penstock.source import catalog_snapshot, publication, server_info, session, slot
 from penstock.source.server_info import Position, ServerFacts
