@@ -67,7 +67,7 @@ def _as_published(table: LakeTable, plan: MergePlan) -> IcebergTable:
     with _readable(table):
         if plan.cuts_shown is not None:
             table.require_whole(plan.cuts_shown)
-        there = table.look()
+        there = table.find()
         if there is None and plan.cuts_expected_snapshot is None:
             return _made(table, plan)
         ours = _ours(table, there, plan)

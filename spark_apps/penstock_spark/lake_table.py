@@ -114,7 +114,7 @@ class LakeTable:
 
     # --- details ------------------------------------------------------------------------------------
 
-    def look(self) -> IcebergTable | None:
+    def find(self) -> IcebergTable | None:
         """Return the table as the catalog shows it now, or None where it has none of the name."""
         try:
             return IcebergTable(self.load())
@@ -123,10 +123,10 @@ class LakeTable:
                 return None
             raise
 
-    def look_if_readable(self) -> tuple[IcebergTable | None, str | None]:
-        """Return the table as `look` does, or, of one that cannot be read any more, why."""
+    def find_if_readable(self) -> tuple[IcebergTable | None, str | None]:
+        """Return the table as `find` does, or, of one that cannot be read any more, why."""
         try:
-            return self.look(), None
+            return self.find(), None
         except Exception as error:
             failure = own_failure(error, self.session, ".".join(self.target), ())
             if failure is None or failure.slug != "lake-unreadable" or failure.refused:

@@ -56,8 +56,8 @@ def run(spark: SparkSession, plan: MaintenancePlan, environment: Mapping[str, st
     reports = at_once(spark, plan.catalog, environment, keep_up, plan.tables, workers=plan.parallel_tables)
     if any(report.slug not in (None, "lake-unwritable") for report in reports):
         with sessions.worker(spark, plan.catalog, environment) as session:
-            looks = (_table(session, plan, each.target).look() for each in reports if each.slug is None)
-            stores.require_working(session, plan.catalog, environment, next(filter(None, looks), None))
+            tables = (_table(session, plan, each.target).find() for each in reports if each.slug is None)
+            stores.require_working(session, plan.catalog, environment, next(filter(None, tables), None))
     return MaintenanceResult(
         pipeline=plan.pipeline,
         attempt=plan.attempt,
@@ -89,7 +89,7 @@ def _drop(session: SparkSession, plan: MaintenancePlan, old: OldTable) -> OldTab
     if plan.dry_run:
         return None
     known = (_table(session, plan, order.target) for order in plan.tables)
-    io = next((there.java.io() for table in known if (there := table.look_if_readable()[0])), None)
+    io = next((there.java.io() for table in known if (there := table.find_if_readable()[0])), None)
     if io is None:
         return None
     others = plan.other_folders((old.namespace, old.table))
@@ -107,7 +107,7 @@ def _cause(
     if not isinstance(error, LakeError) or error.slug != "spark-failed":
         return error
     try:
-        stores.require_working(session, plan.catalog, environment, _table(session, plan, order.target).look())
+        stores.require_working(session, plan.catalog, environment, _table(session, plan, order.target).find())
     except Exception as found:
         return found
     return error
@@ -136,7 +136,7 @@ def drop_old(table: LakeTable, old: OldTable, others: Sequence[str], io: Any) ->
     `others` are the folders of all other tables. A table that the catalog no longer has was dropped by a run that died
     before it had deleted the files. One that it has again is another one.
     """
-    there, lost = table.look_if_readable()
+    there, lost = table.find_if_readable()
     location = there.folder if there else old.location
     alone = owns_folder(location, others)
     if ((there or lost) and not old.listed) or not (alone or (there and location not in others)):

@@ -34,7 +34,7 @@ def run(spark: SparkSession, plan: MergePlan, environment: Mapping[str, str]) ->
         tables = _merge_tables(session, plan, environment)
         pointer, snapshot_id = record_cut(cuts, plan, tables) if cuts else (None, None)
         if any(table.failure for table in tables):
-            there = cuts.there if cuts else LakeTable(session, plan.catalog, cuts_target(plan)).look_if_readable()[0]
+            there = cuts.there if cuts else LakeTable(session, plan.catalog, cuts_target(plan)).find_if_readable()[0]
             stores.require_working(session, plan.catalog, environment, there)
     seconds = time.monotonic() - started
     paused = sum(table.paused_slug is not None for table in tables)

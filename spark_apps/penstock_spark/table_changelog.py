@@ -83,7 +83,7 @@ def _fill(
 ) -> _Filled:
     """Replace the interval; there is no pointer where nothing is to be written and nothing to be taken away."""
     table = LakeTable(session, plan.catalog, order.target)
-    there = table.look()
+    there = table.find()
     if there is None:
         if order.empty:
             return _Filled()

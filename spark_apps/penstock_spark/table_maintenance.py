@@ -35,7 +35,7 @@ class TableMaintenance:
         """Do all that is due and report it; a table that is not as we left it is left alone."""
         started = time.monotonic()
         report = TableReport(self.order.target, self.order.oid, self.order.expected_snapshot, None, None, 0.0)
-        there, lost = self.table.look_if_readable()
+        there, lost = self.table.find_if_readable()
         if lost is not None:
             return replace(report, left=f"it cannot be read, {lost}: the next merge pauses it")
         if there is None:

@@ -114,7 +114,7 @@ class TableMerge:
         order = self.order
         loads = order.copy_files is not None or bool(order.replaced)
         idle = not order.files and not loads and not self.switches
-        if idle and not (order.evolve or order.look or order.removed):
+        if idle and not (order.evolve or order.inspect or order.removed):
             return Staged(snapshot_id=order.expected_snapshot)
         if order.fresh is None and order.shown is not None:
             self.table.require_whole(order.shown)
@@ -278,7 +278,7 @@ class TableMerge:
     def _ensure_table(self) -> IcebergTable:
         """See that the table is there and ours; make it where it is not."""
         wanted, order = mirror_columns(self.order.columns), self.order
-        there = self.table.look()
+        there = self.table.find()
         begins = order.fresh and order.expected_snapshot is None
         if begins and there and not set(there.columns) <= set(wanted):
             self.table.drop()  # of a killed run, from before the source changed
@@ -286,7 +286,7 @@ class TableMerge:
         if there is None and (order.expected_snapshot is None or order.copy_files is not None):
             known = properties.for_new_table(self.plan.pipeline, self.plan.table_properties, self.plan.era)
             self.table.create(wanted, known)
-            there = self.table.look()
+            there = self.table.find()
         if there is None or not self._is_ours(there):
             raise LakeError(
                 "foreign-commit",
@@ -336,7 +336,7 @@ class TableMerge:
             return self.order.shown, self.plan.era - 1
 
     def _known_table(self) -> tuple[str | None, int]:
-        old = self._lake_table(self.order.target).look()
+        old = self._lake_table(self.order.target).find()
         if old is None:
             return None, 0
         era = old.property(properties.ERA)

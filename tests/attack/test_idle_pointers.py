@@ -74,7 +74,7 @@ def interfere(env: PipelineEnv) -> None:
 def looked_at(env: PipelineEnv, attempt: str | None) -> set[str]:
     assert attempt is not None
     orders = MergePlan.loads(env.ctx.landing.read_text(layout.plan_file(env.ctx.name, attempt)))
-    return {table.table for table in orders.tables if table.look}
+    return {table.table for table in orders.tables if table.inspect}
 
 
 @pytest.mark.slow

@@ -127,8 +127,8 @@ def _one(
     except PenstockError as error:
         if ctx is None or not recorded:  # a recorded error has been said already
             printing.say(sentence(str(error)))
-        told = failed_with(ctx.name if ctx else name, error)
-        return told.data, told.status if failed is None else failed
+        answered = failed_with(ctx.name if ctx else name, error)
+        return answered.data, answered.status if failed is None else failed
     found = found or Answer({})
     if not json:
         found.show()

@@ -16,7 +16,7 @@ from penstock.engine import target, vectors, write
 from penstock.engine.changes import ARRIVE, DELETE, DEPART, INSERT, ROW_BITS, UPDATE, Changes
 from penstock.engine.duck import Duck, listing, literal
 from penstock.engine.order import MergeAnswer, NewVector, ResolvedCell
-from penstock.engine.resolve import KINDS, UNKNOWN, key_names, looked_at, resolve, root_names
+from penstock.engine.resolve import KINDS, UNKNOWN, key_names, resolve, root_names, state_table
 from penstock.engine.target import Places
 from penstock.engine.write import Written
 from penstock.errors import LakeError
@@ -161,7 +161,7 @@ def _facts(db: Duck, changes: Changes) -> Facts:
     first = dict(zip(KINDS, found, strict=False))
     live, holes, keyless = found[len(KINDS) :]
     off = (f"coalesce(sum(abs(off)) filter (where {each}), 0)::bigint" for each in _WITHIN.values())
-    within = db.row(f"select {listing(off)} from {looked_at(changes)} where off <> 0")
+    within = db.row(f"select {listing(off)} from {state_table(changes)} where off <> 0")
     return Facts(first, dict(zip(_WITHIN, within, strict=True)), live, holes, keyless)
 
 

@@ -72,7 +72,7 @@ def resolve(db: Duck, changes: Changes) -> None:
     )
 
 
-def looked_at(changes: Changes) -> str:
+def state_table(changes: Changes) -> str:
     """Name the table that has `first`, `live` and `off` of every key: of those with unknown values `touched` has not."""
     return "every_key" if changes.partial and changes.holes else "touched"
 

@@ -12,17 +12,17 @@ EVERY_SECONDS = 2.0
 
 
 @contextmanager
-def watching(look: Callable[[], None], name: str) -> Iterator[None]:
-    """Look time and again for as long as the block runs; a zone that does not answer stops nothing."""
+def watching(poll: Callable[[], None], name: str) -> Iterator[None]:
+    """Poll time and again for as long as the block runs; a zone that does not answer stops nothing."""
     over = threading.Event()
 
-    def keep_looking() -> None:
+    def keep_polling() -> None:
         while not over.is_set():
             with suppress(LakeError):
-                look()
+                poll()
             over.wait(EVERY_SECONDS)
 
-    watcher = threading.Thread(target=keep_looking, name=name, daemon=True)
+    watcher = threading.Thread(target=keep_polling, name=name, daemon=True)
     watcher.start()
     try:
         yield

@@ -62,7 +62,7 @@ class TablePlan:
     `fresh` names the table that is made for the copy, to take the target's name when it is published. `rebuild` is the
     rebuild that prepares or has prepared it. `through` is the position that this table reaches, where it is not the
     plan's; what was committed at or after `before` is left out. `shown` is the metadata file that the catalog showed
-    under the target's name when this was planned, None for no such table; `look` says that it is not the one that we
+    under the target's name when this was planned, None for no such table; `inspect` says that it is not the one that we
     published last: whose work that is must be looked at, also where there is nothing to merge. `vacated` says that the table
     which has the target's name leaves it in the same cut. `removed` are the bounds of partitions whose rows go after the changes,
     `replaced` what is put in place of other rows among them, in the order of the positions.
@@ -84,7 +84,7 @@ class TablePlan:
     through: int | None = None
     before: int | None = None
     shown: str | None = None
-    look: bool = False
+    inspect: bool = False
     vacated: bool = False
     removed: tuple[tuple[tuple[Any, ...], ...], ...] = ()
     replaced: tuple[Replaced, ...] = ()
@@ -93,7 +93,7 @@ class TablePlan:
     def idle(self) -> bool:
         """Return whether there is nothing to merge, to load, to add, to switch or to look at."""
         loads = self.copy_files is not None or self.replaced
-        return not (self.files or loads or self.fresh or self.evolve or self.look or self.removed)
+        return not (self.files or loads or self.fresh or self.evolve or self.inspect or self.removed)
 
 
 @dataclass(frozen=True, slots=True)

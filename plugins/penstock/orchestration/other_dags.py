@@ -120,9 +120,9 @@ class WaitingTasks:
             self._pause = min(_PAUSE_SECONDS, _ROUND_SECONDS / (len(others) + 1))
             for dag_id, tasks in others:
                 if dag_id != self._ti.dag_id:
-                    yield from self._look_at(dag_id, tasks)
+                    yield from self._reasons_of(dag_id, tasks)
 
-    def _look_at(self, dag_id: str, tasks: list[str]) -> Iterator[str | None]:
+    def _reasons_of(self, dag_id: str, tasks: list[str]) -> Iterator[str | None]:
         seen = time.monotonic()
         while self._waits(dag_id, tasks):
             if time.monotonic() - seen >= _PASSING_SECONDS:

@@ -81,8 +81,8 @@ def _advance_proved(ctx: Context, conn: SourceSession, known: ExpectedState, bef
 
 def _asked_again(options: str) -> tuple[str, Logical]:
     """Return the options with which the same transactions come again; what the event trigger told of them is not read twice."""
-    origin, _, told = options.partition("+")
-    return origin, Logical.PASSED_OVER if told else Logical.UNSENT
+    origin, _, ddl = options.partition("+")
+    return origin, Logical.PASSED_OVER if ddl else Logical.UNSENT
 
 
 def skipped_digest(conn: SourceSession, known: ExpectedState, upto: Lsn, *, origin: str, logical: Logical) -> str:

@@ -32,7 +32,7 @@ from penstock.wire.batch import StreamDigest
 from penstock.wire.columnar import ChangeBlock, ColumnarDecoder, Relation
 
 VersionOf = Callable[[Relation, int], int]
-_TOLD = "told"
+_DDL = "told"
 _HEAVY = 64 << 20  # bytes between two threads; what ordinary batches never come to
 
 
@@ -81,7 +81,7 @@ def messages(
 
 def asked(origin: str, logical: Logical) -> str:
     """Return how a digest says with which options its messages were asked for."""
-    return origin if logical is Logical.UNSENT else f"{origin}+{_TOLD}"
+    return origin if logical is Logical.UNSENT else f"{origin}+{_DDL}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,7 +98,7 @@ class Lingering:
     def _await_due(self, spark: KeptSpark, cut: CutRecord) -> str | None:
         """Return None when another merge is due, or why there is to be none in this application."""
         ctx, linger = self.ctx, self.ctx.pipeline.merge.linger or 0
-        until, looked = time.monotonic() + linger, cut.lsn
+        until, checked = time.monotonic() + linger, cut.lsn
         self._until = datetime.now(UTC) + timedelta(seconds=linger)
         self._note()
         ctx.progress(f"keeping the Spark application for {linger} s: {several(self.cuts, 'cut')} so far")
@@ -115,8 +115,8 @@ class Lingering:
                     return f"the pipeline is {known.state}"
                 if known.merge_attempt != cut.attempt:
                     return f"another merge has begun: {known.merge_attempt}"
-                if known.position is not None and known.position > looked:
-                    looked = known.position
+                if known.position is not None and known.position > checked:
+                    checked = known.position
                     if due(ctx):
                         return None
                 time.sleep(POLL_SECONDS)

@@ -70,7 +70,7 @@ def with_pointers(
 
 
 def _with_pointer(order: TablePlan, now: str | None, ours: Mapping[int, str | None], *, first: bool) -> TablePlan:
-    known = replace(order, shown=now, look=order.oid in ours and (now is None or now != ours[order.oid]))
+    known = replace(order, shown=now, inspect=order.oid in ours and (now is None or now != ours[order.oid]))
     if first and now is not None and known.rebuild is None:
         known = replace(known, fresh=None)  # a table of this era has the name: it is loaded in its place
     return replace(known, columns=()) if known.idle else known

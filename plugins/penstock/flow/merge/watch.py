@@ -21,13 +21,13 @@ def watched(ctx: Context, attempt: str) -> Iterator[None]:
         return
     path, total = layout.progress_file(ctx.name, attempt), 0
 
-    def look() -> None:
+    def note_progress() -> None:
         nonlocal total
         if ctx.landing.exists(path):
             said = json.loads(ctx.landing.read_text(path))
             total = said["rows_due"]
             ctx.stage(_WHAT, said["rows"], total, said["rows"])
 
-    with watching(look, "penstock-merge-watch"):
+    with watching(note_progress, "penstock-merge-watch"):
         yield
     ctx.stage(_WHAT, total, total)

@@ -67,8 +67,8 @@ def compare(
     if records is None:
         records = [record for record in ctx.ledger.tables.all(ctx.name) if record.state != "dropped"]
     with session.connect(ctx.source, what=f"{ctx.name}:compare") as conn:
-        look = catalog_snapshot.read_catalog(conn, ctx.pipeline.publication)
-        published = look.by_oid
+        snapshot = catalog_snapshot.read_catalog(conn, ctx.pipeline.publication)
+        published = snapshot.by_oid
         there: list[ComparedTable] = []
         found: dict[Target, TableComparison] = {}
         for record in records:
@@ -77,7 +77,7 @@ def compare(
             try:
                 with of_one_table():
                     table = catalog.with_filter(conn, ctx.pipeline.publication, published[record.oid])
-                there.append(compared(table, record, look.sent))
+                there.append(compared(table, record, snapshot.sent))
             except TableError as error:
                 found[record.target] = TableComparison(record.schema, record.name, record.target, trouble=error)
     gone = [
@@ -123,8 +123,8 @@ def compared(table: SourceTable, record: TableRecord, sent: Collection[str]) -> 
     """Say how a published table is compared with its target: what the stream carries of it, by the kinds that are `sent`."""
     names = {column.attnum: column.name for column in table.columns}
     kept = [each.bound for each in record.accepted.kept]
-    told = [partition_bounds.named(bound, names) for bound in kept if partition_bounds.found_in_lake(bound)]
-    where = [f"({each})" for each in (table.where, *map(key_range.outside_bound, told)) if each]
+    bounds = [partition_bounds.named(bound, names) for bound in kept if partition_bounds.found_in_lake(bound)]
+    where = [f"({each})" for each in (table.where, *map(key_range.outside_bound, bounds)) if each]
     lacking = unpromised(sent, keyed=bool(table.key))
     return ComparedTable(
         schema=table.schema,
@@ -138,9 +138,9 @@ def compared(table: SourceTable, record: TableRecord, sent: Collection[str]) -> 
         # rows of foreign and unlogged partitions are not in the WAL
         heaps=tuple((leaf.schema, leaf.name) for leaf in table.leaves if (leaf.kind, leaf.persistence) == ("r", "p")),
         # rows that the lake keeps, and cannot tell from others
-        unpromised=lacking if len(told) == len(kept) else tuple(dict.fromkeys([*lacking, "extra"])),
+        unpromised=lacking if len(bounds) == len(kept) else tuple(dict.fromkeys([*lacking, "extra"])),
         kept=frozenset(column.name for column in record.columns if column.dropped),
-        archive=tuple(told),
+        archive=tuple(bounds),
     )
 
 

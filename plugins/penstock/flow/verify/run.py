@@ -120,8 +120,8 @@ class _Run:
 
     def read_source(self, chosen: Sequence[Chosen]) -> Iterator[_SourceSide]:
         """Read the source's side of everything, while the lake is still on its way."""
-        look = catalog_snapshot.read_catalog(self.exact.conn, self.ctx.pipeline.publication)
-        published = look.by_oid
+        snapshot = catalog_snapshot.read_catalog(self.exact.conn, self.ctx.pipeline.publication)
+        published = snapshot.by_oid
         for each in chosen:
             if each.unreadable is not None:
                 yield _SourceSide(each, trouble=each.unreadable)
@@ -138,7 +138,7 @@ class _Run:
                 except TableError as error:
                     yield _failed(each, error)
                 else:
-                    yield self._read_source(each, replace(compared(table, each.record, look.sent), part=each.part))
+                    yield self._read_source(each, replace(compared(table, each.record, snapshot.sent), part=each.part))
 
     def _read_source(self, chosen: Chosen, table: ComparedTable) -> _SourceSide:
         try:
