@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,7 +14,9 @@ from penstock.contract.manifest import ChangeCounts, FileEntry
 from penstock.jobs.pointers import Pointer
 from penstock.ledger import Ledger, new_attempt
 from penstock.ledger.merge_queue import PublishedTable
-from penstock.ledger.records import WindowRecord
+from penstock.ledger.merges import NewCut
+from penstock.ledger.records import CutRecord, WindowRecord
+from penstock.ledger.windows import WindowContent
 from penstock.lsn import Lsn
 from penstock.shapes.accepted import Accepted
 from penstock.shapes.mirror_column import MirrorColumn
@@ -108,15 +111,9 @@ def plan(ledger: Ledger, name: str, from_: int, upto: int, attempt: str | None =
 
 
 def stage(ledger: Ledger, name: str, from_: int, attempt: str, **changes: Any) -> WindowRecord:
-    totals: dict[str, Any] = {
-        "files": [],
-        "relations": {},
-        "transactions": 1,
-        "messages": 0,
-        "digest": "any:",
-        "seconds": 0.5,
-    }
-    return ledger.windows.stage(name, from_lsn=Lsn(from_), attempt=attempt, **(totals | changes))
+    measured = {part: changes.pop(part, default) for part, default in (("digest", "any:"), ("seconds", 0.5))}
+    content = replace(WindowContent([], {}, transactions=1, messages=0), **changes)
+    return ledger.windows.stage(name, from_lsn=Lsn(from_), attempt=attempt, content=content, **measured)
 
 
 def capture(ledger: Ledger, name: str, from_: int, upto: int, **changes: Any) -> WindowRecord:
@@ -156,9 +153,15 @@ def set_state(ledger: Ledger, name: str, oid: int, state: str) -> None:
 
 def publish(ledger: Ledger, name: str, lsn: Lsn, tables: list[PublishedTable], **changes: Any) -> str:
     attempt = ledger.merges.begin(name)
-    wanted = {"catalog": ledger.connection, "catalog_name": "lake", "pointers": [], "cuts_snapshot_id": 9} | changes
-    ledger.merges.publish(name, attempt=attempt, lsn=lsn, tables=tables, **wanted)
+    publish_cut(ledger, name, NewCut(attempt, lsn, tables, cuts_snapshot_id=9), **changes)
     return attempt
+
+
+def publish_cut(ledger: Ledger, name: str, new: NewCut, **changes: Any) -> CutRecord:
+    """Publish a cut without pointers, in a catalog of the ledger's own database; `changes` may be of the cut or of the call."""
+    catalog: dict[str, Any] = {"catalog": ledger.connection, "catalog_name": "lake", "pointers": []}
+    catalog |= {part: changes.pop(part) for part in (*catalog, "still", "halted") if part in changes}
+    return ledger.merges.publish(name, replace(new, **changes), **catalog)
 
 
 class Lake:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,7 +12,7 @@ from penstock.config.connections import Connection
 from penstock.contract.manifest import ChangeCounts, FileEntry, microseconds
 from penstock.errors import LakeError, Trouble
 from penstock.ledger import Ledger
-from penstock.ledger.changelogs import FilledTable, FillRecord
+from penstock.ledger.changelogs import FilledTable, FillRecord, NewFill
 from penstock.lsn import Lsn
 from stack.servers.postgres import Database
 from tests.ledger.conftest import START, Lake, capture, facts, intend, publish, set_state
@@ -61,9 +62,12 @@ def found(ledger: Ledger, name: str, start: float, end: float) -> list[Lsn]:
 
 
 def fill(ledger: Ledger, name: str, start: float, end: float, **changes: Any) -> FillRecord:
-    wanted: dict[str, Any] = {"catalog": ledger.connection, "catalog_name": "lake", "pointers": [], "attempt": "a"}
-    wanted |= {"era": 1, "through": START, "tables": [FilledTable(("ns", "t"), 5, 7)]}
-    return ledger.changelogs.fill(name, from_time=hour(start), upto_time=hour(end), **(wanted | changes))
+    catalog: dict[str, Any] = {"catalog": ledger.connection, "catalog_name": "lake", "pointers": []}
+    catalog |= {
+        part: changes.pop(part) for part in ("catalog", "catalog_name", "pointers", "called") if part in changes
+    }
+    new = NewFill("a", hour(start), hour(end), era=1, through=START, tables=[FilledTable(("ns", "t"), 5, 7)])
+    return ledger.changelogs.fill(name, replace(new, **changes), **catalog)
 
 
 def test_an_intervals_windows_are_those_whose_commit_times_overlap_it(ledger: Ledger, name: str) -> None:

@@ -7,8 +7,9 @@ import pytest
 from penstock.errors import LedgerError
 from penstock.ledger import Ledger
 from penstock.ledger.merge_queue import PublishedTable
+from penstock.ledger.merges import NewCut
 from penstock.lsn import Lsn
-from tests.ledger.conftest import START, capture, copy, entry, facts, intend, plan, publish, stage
+from tests.ledger.conftest import START, capture, copy, entry, facts, intend, plan, publish, publish_cut, stage
 
 NOON = datetime(2026, 11, 21, tzinfo=UTC)
 LATER = NOON + timedelta(hours=3)
@@ -103,16 +104,7 @@ def test_a_merge_of_the_era_before_can_publish_nothing_after(ledger: Ledger, rea
     enter(ledger, ready, START)
 
     with pytest.raises(LedgerError, match="ledger-conflict"):
-        ledger.merges.publish(
-            ready,
-            attempt=attempt,
-            catalog=ledger.connection,
-            catalog_name="lake",
-            pointers=[],
-            lsn=START,
-            tables=[PublishedTable(7, 71, "second")],
-            cuts_snapshot_id=9,
-        )
+        publish_cut(ledger, ready, NewCut(attempt, START, [PublishedTable(7, 71, "second")], cuts_snapshot_id=9))
     assert [cut.era for cut in ledger.merges.cuts(ready)] == [1]
 
 
@@ -132,17 +124,8 @@ def test_what_a_halted_pipeline_has_landed_may_be_merged_once_more(ledger: Ledge
         ledger.merges.begin(ready)
 
     attempt = ledger.merges.begin(ready, halted=True)
-    cut = ledger.merges.publish(
-        ready,
-        attempt=attempt,
-        catalog=ledger.connection,
-        catalog_name="lake",
-        pointers=[],
-        lsn=Lsn(START + 8),
-        tables=[PublishedTable(1), PublishedTable(2)],
-        halted=True,
-        cuts_snapshot_id=9,
-    )
+    new = NewCut(attempt, Lsn(START + 8), [PublishedTable(1), PublishedTable(2)], cuts_snapshot_id=9)
+    cut = publish_cut(ledger, ready, new, halted=True)
     assert (cut.lsn, cut.era) == (START + 8, 1)
 
 

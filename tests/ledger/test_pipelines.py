@@ -3,8 +3,10 @@ import pytest
 from penstock.errors import ConfigError, LedgerError
 from penstock.ledger import Ledger
 from penstock.ledger.merge_queue import PublishedTable
+from penstock.ledger.merges import NewCut
+from penstock.ledger.windows import WindowContent
 from penstock.lsn import Lsn
-from tests.ledger.conftest import START, bootstrap, capture, copy, facts, intend, plan, publish, together
+from tests.ledger.conftest import START, bootstrap, capture, copy, facts, intend, plan, publish, publish_cut, together
 
 
 def register(ledger: Ledger, name: str, slot: str = "slot") -> str:
@@ -109,24 +111,12 @@ def test_a_halted_pipeline_changes_nothing_until_it_is_resumed(ledger: Ledger, r
             running,
             from_lsn=START,
             attempt=attempt,
-            files=[],
-            relations={},
-            transactions=0,
-            messages=0,
+            content=WindowContent([], {}, transactions=0, messages=0),
             digest="any:",
             seconds=0,
         ),
         lambda: ledger.merges.begin(running),
-        lambda: ledger.merges.publish(
-            running,
-            attempt=merge,
-            catalog=ledger.connection,
-            catalog_name="x",
-            pointers=[],
-            lsn=START,
-            tables=[],
-            cuts_snapshot_id=9,
-        ),
+        lambda: publish_cut(ledger, running, NewCut(merge, START, [], cuts_snapshot_id=9)),
     ]
     for call in calls:
         with pytest.raises(

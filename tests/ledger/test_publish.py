@@ -12,10 +12,11 @@ from penstock.jobs.pointers import Fresh, Pointer
 from penstock.ledger import Ledger
 from penstock.ledger.iceberg_pointers import moved
 from penstock.ledger.merge_queue import PublishedTable
+from penstock.ledger.merges import NewCut
 from penstock.ledger.records import CutRecord
 from penstock.lsn import Lsn
 from stack.servers.postgres import Database
-from tests.ledger.conftest import START, Lake, bootstrap, capture, connection_to, copy, facts, together
+from tests.ledger.conftest import START, Lake, bootstrap, capture, connection_to, copy, facts, publish_cut, together
 from tests.waiting import wait_until
 
 END = Lsn(START + 10)
@@ -29,14 +30,9 @@ def due(ledger: Ledger, ready: str) -> str:
 
 
 def publish(ledger: Ledger, lake: Lake, name: str, attempt: str, pointers: list[Pointer], **changes: Any) -> CutRecord:
-    wanted: dict[str, Any] = {
-        "catalog": connection_to(lake.database),
-        "catalog_name": lake.catalog,
-        "lsn": END,
-        "tables": [PublishedTable(1, 21), PublishedTable(2)],
-        "cuts_snapshot_id": 9,
-    }
-    return ledger.merges.publish(name, attempt=attempt, pointers=pointers, **(wanted | changes))
+    catalog = {"catalog": connection_to(lake.database), "catalog_name": lake.catalog, "pointers": pointers}
+    new = NewCut(attempt, END, [PublishedTable(1, 21), PublishedTable(2)], cuts_snapshot_id=9)
+    return publish_cut(ledger, name, new, **(catalog | changes))
 
 
 def unchanged(ledger: Ledger, lake: Lake, name: str) -> bool:
@@ -323,8 +319,7 @@ def test_a_catalog_that_does_not_answer_or_is_not_set_up_is_named(
 
 def adopt(ledger: Ledger, name: str, attempt: str, **changes: Any) -> CutRecord:
     tables = [PublishedTable(1, 21), PublishedTable(2, 22)]
-    wanted: dict[str, Any] = {"lsn": END, "tables": tables, "cuts_snapshot_id": 9}
-    return ledger.merges.adopt_published(name, attempt=attempt, **(wanted | changes))
+    return ledger.merges.adopt_published(name, replace(NewCut(attempt, END, tables, cuts_snapshot_id=9), **changes))
 
 
 def test_what_the_lake_says_is_adopted_once(ledger: Ledger, due: str) -> None:

@@ -24,9 +24,10 @@ from penstock.flow.maintain import retention
 from penstock.landing import layout
 from penstock.ledger import Ledger, new_attempt
 from penstock.ledger.merge_queue import PublishedTable
+from penstock.ledger.merges import NewCut
 from penstock.ledger.rebuilds import NewRebuild
 from penstock.lsn import Lsn
-from tests.ledger.conftest import START, bootstrap, facts, plan, stage
+from tests.ledger.conftest import START, bootstrap, facts, plan, publish_cut, stage
 
 OIDS = (1, 2, 3)
 
@@ -115,9 +116,7 @@ class Model:
             done.append(PublishedTable(oid, copy_id=copied.id if copied.state == "copied" else None))
             copied.state = "loaded"
             self.through[oid] = self.position
-        wanted = {"attempt": attempt, "catalog": self.ledger.connection, "catalog_name": "lake", "pointers": []}
-        wanted["cuts_snapshot_id"] = 9
-        self.ledger.merges.publish(self.name, lsn=Lsn(self.position), tables=done, **wanted)
+        publish_cut(self.ledger, self.name, NewCut(attempt, Lsn(self.position), done, cuts_snapshot_id=9))
 
     def copy(self) -> None:
         oid = self.chance.choice(OIDS)

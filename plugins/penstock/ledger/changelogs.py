@@ -55,6 +55,18 @@ class FilledTable:
     snapshot_id: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class NewFill:
+    """Hold what an attempt fills: one interval of commit time, as it was through a position of an era."""
+
+    attempt: str
+    from_time: datetime
+    upto_time: datetime
+    era: int
+    through: Lsn
+    tables: Sequence[FilledTable]
+
+
 @dataclass(frozen=True)
 class FillRecord(Row):
     """Hold one interval of commit time that the changelogs hold as it was through `through_lsn` of `era`.
@@ -137,16 +149,11 @@ class Changelogs(Part):
     def fill(
         self,
         name: str,
+        fill: NewFill,
         *,
-        attempt: str,
         catalog: Connection,
         catalog_name: str,
         pointers: Sequence[Pointer],
-        from_time: datetime,
-        upto_time: datetime,
-        era: int,
-        through: Lsn,
-        tables: Sequence[FilledTable],
         called: Callable[[tuple[str, ...]], tuple[str, ...]] | None = None,
     ) -> FillRecord:
         """Move the changelogs' pointers and note the interval, in one transaction where the catalog is in this database.
@@ -154,11 +161,11 @@ class Changelogs(Part):
         `called` gives the name of a table's changelog, to which these are held. In two databases the catalog's commits first; killed in between, the interval is filled again, to no other end.
         Raises LakeError: "publish-conflict", "catalog-unreachable"; LedgerError("ledger-unreachable").
         """
-        between = {"from_time": from_time, "upto_time": upto_time}
+        between = {"from_time": fill.from_time, "upto_time": fill.upto_time}
         with self.transaction() as transaction:
             lock(transaction, name)
             names = {called(table.target) for table in tables_of(transaction, name)} if called else set()
-            if called and (renamed := [".".join(table.target) for table in tables if table.target not in names]):
+            if called and (renamed := [".".join(table.target) for table in fill.tables if table.target not in names]):
                 raise LakeError(
                     "publish-conflict",
                     f"expected changelogs under the names that they had when this fill was planned, but {', '.join(renamed)} have "
@@ -168,11 +175,11 @@ class Changelogs(Part):
             transaction.change(
                 "changelogs/add_fill",
                 name=name,
-                era=era,
-                through_lsn=through,
-                attempt=attempt,
-                rows=sum(table.rows for table in tables),
-                tables=Jsonb([asdict(table) for table in tables]),
+                era=fill.era,
+                through_lsn=fill.through,
+                attempt=fill.attempt,
+                rows=sum(table.rows for table in fill.tables),
+                tables=Jsonb([asdict(table) for table in fill.tables]),
                 **between,
             )
             move_pointers(transaction, self.connection, catalog, catalog_name, pointers)

@@ -7,7 +7,7 @@ whose answer got lost may simply ask again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 
 from psycopg.types.json import Jsonb
@@ -25,6 +25,22 @@ from penstock.ledger.tables import stop
 from penstock.lsn import Lsn
 
 _NOTHING: Mapping[Place, str | None] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class NewCut:
+    """Hold what a merge brings to one position: `tables` are all that are complete through `lsn`, touched or not.
+
+    `cuts_snapshot_id` is the snapshot of the lake's table of cuts that has it.
+    """
+
+    attempt: str
+    lsn: Lsn
+    tables: Sequence[PublishedTable]
+    cuts_snapshot_id: int
+    rows: int = 0
+    stopped: Mapping[int, Trouble] = field(default_factory=dict)
+    renames: Sequence[Rename] = ()
 
 
 class Merges(Part):
@@ -49,23 +65,17 @@ class Merges(Part):
     def publish(
         self,
         name: str,
+        new: NewCut,
         *,
-        attempt: str,
         catalog: Connection,
         catalog_name: str,
         pointers: Sequence[Pointer],
-        lsn: Lsn,
-        tables: Sequence[PublishedTable],
-        stopped: Mapping[int, Trouble] = MappingProxyType({}),
-        rows: int = 0,
-        halted: bool = False,
         still: Mapping[Place, str | None] = _NOTHING,
-        renames: Sequence[Rename] = (),
-        cuts_snapshot_id: int,
+        halted: bool = False,
     ) -> CutRecord:
         """Move every pointer, rename tables and record the cut in one transaction; publishing again returns the cut.
 
-        `tables` are all that are complete through `lsn`, touched or not; `still` is what the catalog must show of those
+        `still` is what the catalog must show of those
         that do not move. Where the catalog is another database, its
         transaction commits just before ours; what a crash between them leaves, `adopt_published` heals.
         Raises LakeError: "publish-conflict", "catalog-unreachable"; LedgerError: "ledger-conflict" (an older attempt,
@@ -74,44 +84,36 @@ class Merges(Part):
         """
         with self.transaction() as transaction:
             lock(transaction, name)
-            published = _cut(transaction, name, attempt)
+            published = _cut(transaction, name, new.attempt)
             if published is not None:
                 return published
             lock_active(transaction, name, halted=halted)
-            _advance(transaction, name, lsn, tables)
-            _rename(transaction, name, renames)
-            stop(transaction, name, stopped)
-            cut = _record(transaction, name, attempt, lsn, rows=rows, tables=tables, cuts_snapshot_id=cuts_snapshot_id)
-            move_pointers(transaction, self.connection, catalog, catalog_name, pointers, still=still, renames=renames)
+            _advance(transaction, name, new.lsn, new.tables)
+            _rename(transaction, name, new.renames)
+            stop(transaction, name, new.stopped)
+            cut = _record(transaction, name, new)
+            move_pointers(
+                transaction, self.connection, catalog, catalog_name, pointers, still=still, renames=new.renames
+            )
         return cut
 
-    def adopt_published(
-        self,
-        name: str,
-        *,
-        attempt: str,
-        lsn: Lsn,
-        tables: Sequence[PublishedTable],
-        rows: int = 0,
-        renames: Sequence[Rename] = (),
-        cuts_snapshot_id: int,
-    ) -> CutRecord:
+    def adopt_published(self, name: str, new: NewCut) -> CutRecord:
         """Believe the lake when it says that this attempt was published; merges under way can publish no more.
 
-        Tables keep the states that need a person. Raises LedgerError("ledger-conflict") when `lsn` is not even staged.
+        Tables keep the states that need a person. Raises LedgerError("ledger-conflict") when its position is not even staged.
         """
         with self.transaction() as transaction:
             lock(transaction, name)
-            published = _cut(transaction, name, attempt)
+            published = _cut(transaction, name, new.attempt)
             if published is not None:
                 return published
-            transaction.change("merges/begin_merge", name=name, attempt=attempt)
-            listed = _listed(tables)
-            transaction.change("merges/adopt_tables", name=name, lsn=lsn, tables=listed)
+            transaction.change("merges/begin_merge", name=name, attempt=new.attempt)
+            listed = _listed(new.tables)
+            transaction.change("merges/adopt_tables", name=name, lsn=new.lsn, tables=listed)
             transaction.change("merges/load_copies", name=name, tables=listed)
-            transaction.change("merges/switch_tables", name=name, lsn=lsn, tables=listed)
-            transaction.change("merges/rename_targets", name=name, renames=_listed(_of_tables(renames)))
-            return _record(transaction, name, attempt, lsn, rows=rows, tables=tables, cuts_snapshot_id=cuts_snapshot_id)
+            transaction.change("merges/switch_tables", name=name, lsn=new.lsn, tables=listed)
+            transaction.change("merges/rename_targets", name=name, renames=_listed(_of_tables(new.renames)))
+            return _record(transaction, name, new)
 
     def last_cut(self, name: str) -> CutRecord | None:
         """Return the newest cut."""
@@ -128,27 +130,18 @@ class Merges(Part):
             return transaction.records(CutRecord, "merges/cuts", name=name, attempt=None, limit=limit)
 
 
-def _record(
-    transaction: Transaction,
-    name: str,
-    attempt: str,
-    lsn: Lsn,
-    *,
-    rows: int,
-    tables: Sequence[PublishedTable],
-    cuts_snapshot_id: int,
-) -> CutRecord:
-    counted = Jsonb([{"oid": table.oid, "counts": table.counts} for table in tables if table.counts])
-    found = {"rows": rows, "counted": counted, "cuts_snapshot_id": cuts_snapshot_id}
-    transaction.change("merges/add_cut", name=name, attempt=attempt, lsn=lsn, **found)
-    done = [{"oid": table.oid, **asdict(table.done)} for table in tables if table.done]
-    transaction.change("merges/add_table_cuts", name=name, attempt=attempt, tables=Jsonb(done))
-    transaction.change("merges/forget_marks", name=name, lsn=lsn)
-    cut = _cut(transaction, name, attempt)
+def _record(transaction: Transaction, name: str, new: NewCut) -> CutRecord:
+    counted = Jsonb([{"oid": table.oid, "counts": table.counts} for table in new.tables if table.counts])
+    found = {"rows": new.rows, "counted": counted, "cuts_snapshot_id": new.cuts_snapshot_id}
+    transaction.change("merges/add_cut", name=name, attempt=new.attempt, lsn=new.lsn, **found)
+    done = [{"oid": table.oid, **asdict(table.done)} for table in new.tables if table.done]
+    transaction.change("merges/add_table_cuts", name=name, attempt=new.attempt, tables=Jsonb(done))
+    transaction.change("merges/forget_marks", name=name, lsn=new.lsn)
+    cut = _cut(transaction, name, new.attempt)
     if cut is None:
         raise LedgerError(
             "ledger-conflict",
-            f"expected attempt {attempt} to be the newest merge of {name} and {lsn} to be staged, but a newer merge "
+            f"expected attempt {new.attempt} to be the newest merge of {name} and {new.lsn} to be staged, but a newer merge "
             "has begun or the position is not reached; this one changed nothing: leave it",
         )
     return cut

@@ -6,6 +6,7 @@ The window of such a one is staged without it, and the tables that it touched ar
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from psycopg.types.json import Jsonb
@@ -22,6 +23,21 @@ from penstock.lsn import Lsn
 _EMPTY = {"rows": 0, "bytes": 0, "max_xid": None, "transactions": 0, "messages": 0}
 
 
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Describe the transaction of `lsn` that is left out, what it touched and why, as known when the WAL ended at `known_lsn`.
+
+    It committed between the two times `committed`, None where unknown.
+    """
+
+    lsn: Lsn
+    xid: int | None
+    oids: Sequence[int]
+    known_lsn: Lsn
+    trouble: Trouble
+    committed: tuple[datetime | None, datetime | None]
+
+
 class Skips(Part):
     """Record transactions that were left out."""
 
@@ -31,18 +47,11 @@ class Skips(Part):
         *,
         from_lsn: Lsn,
         attempt: str,
-        lsn: Lsn,
-        xid: int | None,
-        oids: Sequence[int],
-        known_lsn: Lsn,
+        left_out: LeftOut,
         digest: str,
         seconds: float,
-        trouble: Trouble,
-        committed: tuple[datetime | None, datetime | None],
     ) -> WindowRecord:
         """Make the window of one transaction exist without its changes, and stop the tables that it touched.
-
-        It committed between the two times `committed`, None where unknown.
 
         Raises LedgerError as `stage_window` does.
         """
@@ -53,7 +62,7 @@ class Skips(Part):
                 name=name,
                 from_lsn=from_lsn,
                 attempt=attempt,
-                committed=Range(*committed, "[]"),
+                committed=Range(*left_out.committed, "[]"),
                 digest=digest,
                 seconds=seconds,
                 files=Jsonb([]),
@@ -62,9 +71,10 @@ class Skips(Part):
             if not staged:
                 raise moved(name, from_lsn, known.position)
             keep_states(transaction, name, None)  # it may have altered tables, too
-            facts = {"lsn": lsn, "xid": xid, "oids": list(oids), "known_lsn": known_lsn}
+            oids = list(left_out.oids)
+            facts = {"lsn": left_out.lsn, "xid": left_out.xid, "oids": oids, "known_lsn": left_out.known_lsn}
             transaction.change("skips/add_skipped", name=name, **facts)
-            stop(transaction, name, dict.fromkeys(oids, trouble))
+            stop(transaction, name, dict.fromkeys(oids, left_out.trouble))
             (window,) = windows(transaction, name, from_lsn=from_lsn)
             return window
 

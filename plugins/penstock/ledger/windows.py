@@ -7,9 +7,9 @@ captures at once, a killed one and one that woke up late cannot lose or repeat a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from types import MappingProxyType
 
 from psycopg.types.json import Jsonb
 from psycopg.types.range import Range
@@ -29,6 +29,21 @@ from penstock.ledger.table_records import CopyRecord, RebuildRecord, TableRecord
 from penstock.ledger.tables import tables as tables_of
 from penstock.lsn import Lsn
 from penstock.wire.messages import Relation
+
+
+@dataclass(frozen=True, slots=True)
+class WindowContent:
+    """Hold what a window has landed: files, and relations by (oid, version) with their attnums where these are known.
+
+    `states` are what the source's event trigger said last of tables, None where it is not listened to.
+    """
+
+    files: Sequence[FileEntry]
+    relations: Mapping[tuple[int, int], Relation]
+    transactions: int
+    messages: int
+    numbers: Mapping[tuple[int, int], RelationNumbers] = field(default_factory=dict)
+    states: TableStates | None = None
 
 
 class Windows(Part):
@@ -90,22 +105,16 @@ class Windows(Part):
         *,
         from_lsn: Lsn,
         attempt: str,
-        files: Sequence[FileEntry],
-        relations: Mapping[tuple[int, int], Relation],
-        numbers: Mapping[tuple[int, int], RelationNumbers] = MappingProxyType({}),
-        states: TableStates | None = None,
-        transactions: int,
-        messages: int,
+        content: WindowContent,
         digest: str,
         seconds: float,
     ) -> WindowRecord:
-        """Make the window exist: its files, its relations by (oid, version) with their attnums, and the pipeline's new position.
-
-        `states` are what the source's event trigger told last of tables, None where it is not listened to.
+        """Make the window exist: its content, and the pipeline's new position.
 
         Staging the same attempt again returns the window. Raises LedgerError: "ledger-conflict" (another attempt or
         another window is due), "pipeline-halted", "not-bootstrapped".
         """
+        files = content.files
         totals = {
             "rows": sum(file.rows for file in files),
             "bytes": sum(file.bytes for file in files),
@@ -120,8 +129,8 @@ class Windows(Part):
                 attempt=attempt,
                 files=Jsonb([file.to_json() for file in files]),
                 committed=_committed(files),
-                transactions=transactions,
-                messages=messages,
+                transactions=content.transactions,
+                messages=content.messages,
                 digest=digest,
                 seconds=seconds,
                 **totals,
@@ -130,10 +139,13 @@ class Windows(Part):
             if window is None or window.attempt != attempt or window.state == "planned":
                 raise moved(name, from_lsn, known.position)
             if changed:
-                _add_relations(transaction, name, relations, window.upto_lsn)
-                listed = [{"oid": oid, "version": version, **vars_of(each)} for (oid, version), each in numbers.items()]
+                _add_relations(transaction, name, content.relations, window.upto_lsn)
+                listed = [
+                    {"oid": oid, "version": version, **vars_of(each)}
+                    for (oid, version), each in content.numbers.items()
+                ]
                 transaction.change("windows/add_attnums", name=name, from_lsn=from_lsn, numbers=Jsonb(listed))
-                keep_states(transaction, name, states)
+                keep_states(transaction, name, content.states)
             return window
 
     def confirm(self, name: str, *, through: Lsn) -> int:

@@ -36,7 +36,7 @@ from penstock.flow.schema.publication_options import follow_options
 from penstock.flow.schema.sync_publication import follow_patterns
 from penstock.flow.schema.sync_tables import follow_publication
 from penstock.ledger.records import WindowRecord
-from penstock.ledger.windows import moved
+from penstock.ledger.windows import WindowContent, moved
 from penstock.lsn import Lsn
 from penstock.source import catalog_snapshot, ddl_trigger, publication, server_info, session, slot
 from penstock.source.ddl_trigger import DdlTrigger
@@ -239,12 +239,14 @@ def _stage(ctx: Context, conn: session.SourceSession, due: _Due, window: WindowR
         ctx.name,
         from_lsn=window.from_lsn,
         attempt=window.attempt,
-        files=landed.files,
-        relations=landed.relations,
-        numbers=numbers,
-        states=evidence.told_states(landed),
-        transactions=landed.totals.transactions,
-        messages=landed.totals.messages,
+        content=WindowContent(
+            landed.files,
+            landed.relations,
+            landed.totals.transactions,
+            landed.totals.messages,
+            numbers=numbers,
+            states=evidence.told_states(landed),
+        ),
         digest=written.digest,
         seconds=time.monotonic() - written.started,
     )

@@ -24,6 +24,7 @@ from penstock.flow.changelog import late_changes
 from penstock.flow.context import Context
 from penstock.flow.expected_state import ExpectedState
 from penstock.flow.guards import running, slot_work
+from penstock.ledger.skips import LeftOut
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
 from penstock.source import peek, server_info, session, slot
@@ -122,14 +123,16 @@ def _leave_out(ctx: Context, offender: Offender) -> bool:
             ctx.name,
             from_lsn=known.position,
             attempt=planned.attempt,
-            lsn=offender.lsn,
-            xid=None if offender.found is None else _whole_id(offender.found.xid, end.xid_horizon),
-            oids=[table.oid for table in offender.tables],
-            known_lsn=end.flushed,
+            left_out=LeftOut(
+                lsn=offender.lsn,
+                xid=None if offender.found is None else _whole_id(offender.found.xid, end.xid_horizon),
+                oids=[table.oid for table in offender.tables],
+                known_lsn=end.flushed,
+                trouble=Trouble("transaction-skipped", reason, "copy"),
+                committed=committed,
+            ),
             digest=digest,
             seconds=monotonic() - started,
-            trouble=Trouble("transaction-skipped", reason, "copy"),
-            committed=committed,
         )
         late_changes.notice_skip(ctx, offender.lsn, committed)
         confirmed = slot.advance(conn, known.slot, planned.upto_lsn)

@@ -18,7 +18,7 @@ from penstock.flow.spark_job import SparkJob, Submit, carried_out, catalog_secre
 from penstock.jobs.changelog_plan import ChangelogPlan, ChangelogResult
 from penstock.landing import layout
 from penstock.ledger import new_attempt
-from penstock.ledger.changelogs import FilledTable, FillRecord
+from penstock.ledger.changelogs import FilledTable, FillRecord, NewFill
 from penstock.lsn import Lsn
 from penstock.units import several
 
@@ -97,15 +97,17 @@ def publish(ctx: Context, attempt: str) -> FillRecord:
     result = _result(ctx, attempt)
     filled = ctx.ledger.changelogs.fill(
         ctx.name,
-        attempt=attempt,
+        NewFill(
+            attempt,
+            orders.from_time,
+            orders.upto_time,
+            era=orders.era,
+            through=Lsn(orders.through_lsn),
+            tables=[FilledTable(each.target, each.rows, each.snapshot_id) for each in result.tables if not each.slug],
+        ),
         catalog=ctx.catalog,
         catalog_name=orders.catalog,
         pointers=[table.pointer for table in result.tables if table.pointer],
-        from_time=orders.from_time,
-        upto_time=orders.upto_time,
-        era=orders.era,
-        through=Lsn(orders.through_lsn),
-        tables=[FilledTable(each.target, each.rows, each.snapshot_id) for each in result.tables if not each.slug],
         called=ctx.pipeline.changelog_target,
     )
     ctx.progress(f"{Interval(orders.from_time, orders.upto_time)}: {several(filled.rows, 'change')}")

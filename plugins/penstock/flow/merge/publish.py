@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 
 from penstock.conditions import with_runbook
 from penstock.errors import LakeError, Trouble
@@ -18,6 +18,7 @@ from penstock.lake.columns import columns_stamp
 from penstock.landing import layout
 from penstock.ledger import iceberg_pointers
 from penstock.ledger.merge_queue import PublishedTable, TableCut
+from penstock.ledger.merges import NewCut
 from penstock.ledger.records import CutRecord
 from penstock.lsn import Lsn
 from penstock.units import several
@@ -36,28 +37,21 @@ def _publish(ctx: Context, attempt: str, *, last: bool, deliver: Deliver | None)
     orders = MergePlan.loads(ctx.landing.read_text(layout.plan_file(ctx.name, attempt)))
     result = read_result(ctx, attempt)
     _require_rebuilt(ctx, orders, result)
-    renames = _renames(ctx, orders, result)
-    paused = _troubles(result)
+    stopped = _troubles(result)
     cut = ctx.ledger.merges.publish(
         ctx.name,
-        attempt=attempt,
+        replace(_new_cut(ctx, orders, result, _renames(ctx, orders, result)), stopped=stopped),
         catalog=ctx.catalog,
         catalog_name=orders.catalog,
         pointers=_pointers(result),
-        lsn=Lsn(result.upto_lsn),
-        tables=_published(orders, result, _loaded(ctx, orders)),
-        stopped=paused,
-        rows=_rows(result),
-        halted=last,
         still=_still(orders, result),
-        renames=renames,
-        cuts_snapshot_id=_recorded(result),
+        halted=last,
     )
     _watch_conflicts(ctx, orders, result, deliver)
     if result.cuts_anew is not None:
         _tell_cuts_anew(ctx, result.cuts_anew, cut)
     names = {table.oid: f"{table.schema}.{table.table}" for table in orders.tables}
-    for oid, met in paused.items():
+    for oid, met in stopped.items():
         ctx.progress(with_runbook(f"paused {names[oid]}: [{met.slug}] {met.reason}", met.slug))
     ctx.progress(
         f"published cut {cut.lsn}: {several(sum(t.pointer is not None for t in result.tables), 'table')} moved"
@@ -76,17 +70,20 @@ def adopt_half_published(ctx: Context) -> None:
     )
     renames = possible(orders.renames, _paused(result))
     if iceberg_pointers.moved(ctx.catalog, orders.catalog, _pointers(result), renames):
-        lsn, tables = Lsn(result.upto_lsn), _published(orders, result, _loaded(ctx, orders))
-        ctx.ledger.merges.adopt_published(
-            ctx.name,
-            attempt=attempt,
-            lsn=lsn,
-            tables=tables,
-            rows=_rows(result),
-            renames=renames,
-            cuts_snapshot_id=_recorded(result),
-        )
-        ctx.progress(f"the lake had moved to cut {lsn} already: recorded")
+        new = _new_cut(ctx, orders, result, renames)
+        ctx.ledger.merges.adopt_published(ctx.name, new)
+        ctx.progress(f"the lake had moved to cut {new.lsn} already: recorded")
+
+
+def _new_cut(ctx: Context, orders: MergePlan, result: MergeResult, renames: Sequence[Rename]) -> NewCut:
+    return NewCut(
+        orders.attempt,
+        Lsn(result.upto_lsn),
+        _published(orders, result, _loaded(ctx, orders)),
+        cuts_snapshot_id=_recorded(result),
+        rows=_rows(result),
+        renames=renames,
+    )
 
 
 def cuts_snapshot(ctx: Context) -> int | None:
