@@ -23,10 +23,11 @@ _RECENT = 100
 
 
 @dataclass(frozen=True)
-class SlotLook(Row):
-    """Hold what one look at a slot showed; sizes in bytes, `catalog_xmin_age` in transactions.
+class SlotSample(Row):
+    """Hold what one health check saw of one slot; sizes in bytes, `catalog_xmin_age` in transactions.
 
-    `unread` is flushed minus confirmed, `retained` flushed minus restart.
+    `unread` is flushed minus confirmed, `retained` flushed minus restart. `details` of the own slot hold the limits that were in force
+    and what the check saw of the server.
     """
 
     at: datetime
@@ -45,15 +46,6 @@ class SlotLook(Row):
     catalog_xmin_age: int | None
     spill_bytes: int | None
     total_bytes: int | None
-
-
-@dataclass(frozen=True)
-class SlotSample(SlotLook):
-    """Hold what one health check saw of one slot.
-
-    `details` of the own slot hold the limits that were in force and what the check saw of the server.
-    """
-
     own: bool
     slot_type: str
     database: str | None

@@ -33,34 +33,6 @@ class TaskRef(TypedDict):
 
 
 @dataclass(frozen=True)
-class PipelineFacts(Row):
-    """Hold what a pipeline is and where it stands in the stream.
-
-    `position` is the end of the newest staged window, the slot's consistent point before the first; None until a
-    slot is recorded.
-    """
-
-    name: str
-    state: PipelineState
-    database: str
-    slot: str
-    publication: str
-    system_identifier: int | None
-    timeline: int | None
-    consistent_point: Lsn | None
-    position: Lsn | None
-    halted_slug: str | None
-    halted_reason: str | None
-    created_at: datetime
-
-    @classmethod
-    def from_row(cls, **row: Any) -> Self:
-        """Read one row; the identifier is an unsigned 64-bit number, which PostgreSQL has only as numeric."""
-        identifier = row["system_identifier"]
-        return cls(**{**row, "system_identifier": None if identifier is None else int(identifier)})
-
-
-@dataclass(frozen=True)
 class Publishing:
     """Hold how a publication publishes, as the last look found it.
 
@@ -87,9 +59,11 @@ class Publishing:
 
 
 @dataclass(frozen=True)
-class PipelineRecord(PipelineFacts):
-    """Hold one pipeline.
+class PipelineRecord(Row):
+    """Hold what a pipeline is and where it stands in the stream.
 
+    `position` is the end of the newest staged window, the slot's consistent point before the first; None until a
+    slot is recorded.
     `merge_attempt` is the only one that may publish. `era` counts the slots that it had; `slot_made` says whether
     Penstock made the present one, None before the first slot, as
     `publishing` is.
@@ -97,6 +71,18 @@ class PipelineRecord(PipelineFacts):
     `landing_mark` is the landing zone's random name; until it is `landing_marked` the one that a bootstrap was about to give it.
     """
 
+    name: str
+    state: PipelineState
+    database: str
+    slot: str
+    publication: str
+    system_identifier: int | None
+    timeline: int | None
+    consistent_point: Lsn | None
+    position: Lsn | None
+    halted_slug: str | None
+    halted_reason: str | None
+    created_at: datetime
     publication_oid: int | None
     slot_intent_at: datetime | None
     halted_from: PipelineState | None
@@ -110,9 +96,11 @@ class PipelineRecord(PipelineFacts):
 
     @classmethod
     def from_row(cls, **row: Any) -> Self:
-        """Read one row."""
-        publishing = row["publishing"]
-        return super().from_row(**{**row, "publishing": publishing and Publishing.from_json(publishing)})
+        """Read one row; the identifier is an unsigned 64-bit number, which PostgreSQL has only as numeric."""
+        publishing, identifier = row["publishing"], row["system_identifier"]
+        row["publishing"] = publishing and Publishing.from_json(publishing)
+        row["system_identifier"] = None if identifier is None else int(identifier)
+        return cls(**row)
 
     @property
     def withheld(self) -> tuple[str, ...]:
