@@ -103,11 +103,13 @@ def _cause(
     environment: Mapping[str, str],
     error: Exception,
 ) -> Exception:
-    """Return why files could not be rewritten, which Iceberg only counts: what a file of nobody's meets there, if that fails, too."""
+    """Return why files could not be rewritten, which Iceberg only counts: what a file of nobody's meets there, or who reads the table."""
     if not isinstance(error, LakeError) or error.slug != "spark-failed":
         return error
+    there = _table(session, plan, order.target)
     try:
-        stores.require_working(session, plan.catalog, environment, _table(session, plan, order.target).find())
+        stores.require_working(session, plan.catalog, environment, there.find())
+        session.table(there.sql_name).write.format("noop").mode("overwrite").save()
     except Exception as found:
         return found
     return error
