@@ -22,6 +22,7 @@ from penstock.conditions import CONDITIONS, WRONG_CALLS, WRONG_CALLS_PAGE, runbo
 from penstock.config.connections import Connection
 from penstock.config.model import Pipeline, load_pipeline
 from penstock.ledger import Ledger
+from penstock.shapes import rules
 from stack.airflow.airflow_server import POOLS
 from stack.paths import Project
 from stack.servers import lake_catalog
@@ -199,6 +200,12 @@ def test_the_reference_of_commands_is_what_the_command_line_says_of_itself() -> 
 
     assert page.endswith(reference.markdown()), (
         "run: python -m penstock.cli.reference, and put it at the end of the page"
+    )
+
+
+def test_the_table_of_schema_changes_is_that_of_the_rules() -> None:
+    assert rules.markdown() + "\n\n" in text(DOCS / "schema-changes.md"), (
+        'run: python -c "from penstock.shapes import rules; print(rules.markdown())", and put it in the place of the table'
     )
 
 

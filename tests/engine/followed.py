@@ -27,8 +27,8 @@ from penstock.jobs.copy_plan import CopyPlan
 from penstock.jobs.merge_plan import FileRef
 from penstock.landing.zone import LandingZone
 from penstock.lsn import Lsn
+from penstock.shapes.mirror_column import column_plan
 from penstock.shapes.source_table import SourceTable
-from penstock.shapes.table_facts import column_plan
 from penstock.source import catalog, peek, session, slot
 from penstock.source.copy import plan_ranges
 from penstock.source.text_rows import rendered

@@ -41,6 +41,10 @@ SCENARIOS = {
         LARGE,
         EXTENSIONS,
     ),
+    "any other change of a column's type": (
+        "scenarios/test_column_fetch.py::test_columns_whose_values_changed_are_fetched_and_nothing_else",
+        LARGE,
+    ),
     "enum label renamed": ("scenarios/test_column_fetch.py::test_a_renamed_label_costs_the_rows_that_hold_it", TYPES),
     "replica identity full": (CHANGES, ALONE),
     "primary key or replica identity": (
@@ -55,6 +59,12 @@ SCENARIOS = {
     "partition attached with rows": (
         TREES,
         "scenarios/test_attached_partitions.py::test_only_the_rows_of_an_attached_partition_are_read",
+    ),
+    "partition detached and attached again": (
+        "scenarios/test_attached_partitions.py::test_whatever_became_of_partitions_their_rows_alone_are_read",
+    ),
+    "partition with a new file": (
+        "scenarios/test_attached_partitions.py::test_whatever_became_of_partitions_their_rows_alone_are_read",
     ),
     "attribute of a composite type": (TYPES,),
     "enum label added": (TYPES,),
@@ -88,10 +98,10 @@ SCENARIOS = {
 
 def test_every_rule_of_the_documentation_has_a_scenario_and_every_scenario_is_there() -> None:
     text = (ROOT / "docs" / "schema-changes.md").read_text()
-    table = text.partition("| change at the source | what happens |\n|---|---|\n")[2].partition("\n\n")[0]
-    rows = [line.removeprefix("| ") for line in table.splitlines()]
+    tables = re.findall(r"^\| change at the source \|.*\n\|[-|]+\n((?:\|.*\n)+)", text, re.MULTILINE)
+    rows = [line.removeprefix("| ") for table in tables for line in table.splitlines()]
 
-    assert rows
+    assert len(tables) == 2
     found = {row: max((key for key in SCENARIOS if row.startswith(key)), key=len, default=None) for row in rows}
     assert [row for row, key in found.items() if key is None] == [], "write its scenario, and name it here"
     assert SCENARIOS.keys() - set(found.values()) == set()

@@ -7,10 +7,9 @@ from typing import Any
 
 from penstock.ledger.table_records import TableRecord
 from penstock.shapes.accepted import Accepted
-from penstock.shapes.mirror_column import MirrorColumn
+from penstock.shapes.mirror_column import MirrorColumn, column_plan
 from penstock.shapes.shape import Shape
 from penstock.shapes.source_table import Leaf, SourceColumn, SourceTable
-from penstock.shapes.table_facts import column_plan
 from penstock.values.pgtype import PgType
 
 INT = PgType(23, -1, "pg_catalog", "int4", "b")
@@ -36,6 +35,12 @@ def shape(**other: Any) -> Shape:
 def planned(table: SourceTable) -> tuple[MirrorColumn, ...]:
     """Return the lake's columns of a table that was copied as it is."""
     return tuple(map(column_plan, table.columns))
+
+
+def known_as(table: SourceTable, **known: Any) -> TableRecord:
+    """Return the record of a table that was accepted as it is; `known` is what else matters of it."""
+    facts = {"identity": table.identity, "columns": planned(table), "accepted": Accepted(table.shape)}
+    return table_record(table.oid, table.name, **{**facts, **known})
 
 
 def table_record(oid: int, name: str, **known: Any) -> TableRecord:

@@ -11,7 +11,7 @@ from penstock.errors import LakeError
 from penstock.flow.context import Context
 from penstock.ledger.table_records import RebuildRecord, TableRecord
 from penstock.shapes.gone_partitions import lost
-from penstock.shapes.new_files import values_changed
+from penstock.shapes.leaves_to_inspect import values_changed
 from penstock.shapes.source_table import SourceTable
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from penstock.shapes.accepted import Accepted
 from penstock.shapes.mirror_column import MirrorColumn
-from penstock.shapes.source_table import SourceColumn
 
 
 @dataclass(frozen=True)
@@ -25,16 +24,3 @@ class TableFacts:
     columns: tuple[MirrorColumn, ...]
     accepted: Accepted
     renamed_to: tuple[str, ...] | None = None
-
-
-def column_plan(column: SourceColumn) -> MirrorColumn:
-    """Return a source column as merge plans name it."""
-    return MirrorColumn(
-        column.name,
-        column.attnum,
-        column.type,
-        column.key,
-        column.missing_text,
-        dimensions=column.dimensions,
-        as_text=column.as_text,
-    )

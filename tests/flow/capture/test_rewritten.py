@@ -8,11 +8,10 @@ import pytest
 
 from penstock.flow.schema.rewritten import Rewritten, open_case
 from penstock.lsn import Lsn
-from penstock.shapes.accepted import Accepted
-from penstock.shapes.column_changes import Following
+from penstock.shapes.plan import Plan
 from penstock.shapes.source_table import Leaf, SourceColumn, SourceTable
-from penstock.shapes.table_verdict import Verdict
-from tests.shapes.tables import BIGINT, ID, INT, planned, source_table, table_record
+from penstock.shapes.steps import Policy
+from tests.shapes.tables import BIGINT, ID, INT, known_as, source_table
 
 N = SourceColumn("n", 2, INT, version="700")
 LEAF = Leaf(101, "public", "t_1", "r", "p", "d", ("id",), 200, 1, 8192, True, True)
@@ -22,9 +21,9 @@ COMPUTED = replace(N, generated="s")
 
 
 def opened(before: SourceTable, now: SourceTable) -> bool:
-    known = table_record(100, "t", columns=planned(before), accepted=Accepted(before.shape))
-    following = Following(partitions="follow")
-    return open_case(Rewritten(known, now, following, frozenset(), Verdict(reason="rewritten"), Lsn(9))) is not None
+    policy = Policy(on_dropped_partition="follow")
+    case = Rewritten(known_as(before), now, policy, frozenset(), Plan(reason="rewritten"), Lsn(9))
+    return open_case(case) is not None
 
 
 def test_a_partitioned_table_with_a_wider_column_waits_for_what_is_told() -> None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 
 from penstock.config.model import Pipeline
 from penstock.flow.context import Context
 from penstock.flow.trial import looks
-from penstock.flow.trial.effects import EFFECTS, ORDER, effect, worst
 from penstock.flow.trial.outcomes import Looks, outcomes
-from penstock.shapes.column_changes import Rule
+from penstock.shapes.effects import worst
 from penstock.source import session
 from stack.servers.postgres import Database, Server
 from tests.flow.trial.conftest import PATTERNS, PUBLICATION, ROWS, SCHEMA
@@ -80,17 +79,3 @@ def test_an_empty_table_shows_the_same_evidence_as_a_full_one(server: Server) ->
     costs = {statement: worst([table.outcome for table in without]) for statement, (without, _) in pairs.items()}
     assert {statement for statement in costs if costs[statement] == "free"} >= set(FREE)
     assert {statement for statement in costs if costs[statement] == "copies"} >= set(COPIED)
-
-
-@pytest.mark.parametrize("rule", get_args(Rule))
-def test_every_rule_by_which_capture_follows_a_change_is_explained(rule: Rule) -> None:
-    means = effect(rule, pipeline())
-
-    assert means.outcome in ORDER
-    assert means.cost
-    assert not means.readers.endswith(".")
-    assert set(EFFECTS) == set(get_args(Rule))
-
-
-def test_a_column_that_the_lake_drops_as_well_is_a_loss() -> None:
-    assert effect("drop-column", pipeline(lake={"on_dropped_column": "drop"})).outcome == "loses"

@@ -21,9 +21,9 @@ from penstock.flow.spark_job import Submit
 from penstock.jobs.pointers import rebuilt
 from penstock.ledger import new_attempt
 from penstock.ledger.table_records import RebuildRecord
+from penstock.shapes.plan import plan
 from penstock.shapes.source_table import SourceTable
 from penstock.shapes.table_facts import TableFacts
-from penstock.shapes.table_verdict import verdict
 from penstock.source import catalog_snapshot, session, slot, types
 from penstock.source.catalog_snapshot import CatalogSnapshot
 
@@ -162,11 +162,10 @@ def _changed(ctx: Context, rebuild: RebuildRecord, now: SourceTable | None) -> b
     if now is None:
         _left(ctx, rebuild)
         return True
-    following = named_objects.added_only(ctx, now)
-    decided = verdict(rebuild.columns, rebuild.identity, rebuild.accepted, now, following=following)
+    decided = plan(rebuild, now, policy=named_objects.added_only(ctx, now))
     if decided.reason is not None:
         ctx.progress(f"{rebuild.qualified}: {decided.reason} while it was copied; copying it again")
         return True
-    if decided.changes:
+    if decided.events:
         ctx.ledger.rebuilds.reshape(ctx.name, rebuild.id, verdict_effects.grown(rebuild, decided, now))
     return False

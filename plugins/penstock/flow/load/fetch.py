@@ -19,7 +19,7 @@ from penstock.flow.spark_job import Submit
 from penstock.ledger import new_attempt
 from penstock.ledger.fetches import LandedFetch
 from penstock.ledger.table_records import TableRecord
-from penstock.shapes import column_fetch
+from penstock.shapes.reads import sends_all
 from penstock.source import server_info, session
 from penstock.source.slot import exact_snapshot
 
@@ -56,7 +56,7 @@ def candidates(ctx: Context, records: Sequence[TableRecord]) -> list[TableRecord
         if record.remedy == "read" and table_policy.on_change(ctx.pipeline, record.schema, record.name) == "follow"
     ]
     publishing = ctx.ledger.pipelines.get(ctx.name).publishing if waiting else None
-    if publishing is None or not column_fetch.sends_all(publishing.sent):
+    if publishing is None or not sends_all(publishing.sent):
         return []
     skipped = {oid for each in ctx.ledger.skips.all(ctx.name) for oid in each.oids}
     rebuilt = {each.oid for each in ctx.ledger.rebuilds.all(ctx.name)}

@@ -17,14 +17,13 @@ from penstock.ledger.fetches import LandedFetch, NewFetch
 from penstock.ledger.records import SchemaChange
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
-from penstock.shapes import column_fetch
 from penstock.shapes.accepted import Accepted
-from penstock.shapes.column_changes import Following
-from penstock.shapes.column_fetch import Fetch
-from penstock.shapes.partition_fetch import PartitionFetch, partition_fetch
+from penstock.shapes.mirror_column import refilled
+from penstock.shapes.plan import Plan, plan
+from penstock.shapes.reads import ColumnRead, LeafRead, leaf_read
 from penstock.shapes.source_table import SourceTable
+from penstock.shapes.steps import Evidence, Policy
 from penstock.shapes.table_facts import TableFacts
-from penstock.shapes.table_verdict import Verdict, verdict
 from penstock.source.copy import having_labels
 from penstock.units import several
 
@@ -35,8 +34,8 @@ class ColumnOrder:
 
     record: TableRecord
     now: SourceTable
-    decided: Verdict
-    fetch: Fetch
+    decided: Plan
+    fetch: ColumnRead
 
     @property
     def source(self) -> SourceTable:
@@ -71,7 +70,9 @@ class ColumnOrder:
 
     def landed(self, files: Sequence[FileEntry], lsn: Lsn) -> LandedFetch:
         """Return what the ledger takes over."""
-        columns = column_fetch.refilled(self.decided.columns, self.record.columns, self.fetch)
+        columns = self.decided.columns
+        if self.fetch.whole:
+            columns = refilled(columns, self.record.columns, self.fetch.attnums)
         facts = replace(_facts(self.record, self.now), columns=columns)
         what = SchemaChange(self.now.oid, "fetch-columns", f"{self.said} were fetched", {"columns": self._columns})
         return _landed(self, facts, files, what, lsn)
@@ -91,8 +92,8 @@ class PartitionOrder:
 
     record: TableRecord
     now: SourceTable
-    decided: Verdict
-    fetch: PartitionFetch
+    decided: Plan
+    fetch: LeafRead
 
     @property
     def source(self) -> SourceTable:
@@ -133,17 +134,16 @@ Order = ColumnOrder | PartitionOrder
 def order_of(ctx: Context, record: TableRecord, now: SourceTable | None) -> Order | None:
     """Return what to read of a table as it is now, or None where that is all of it."""
     lake = ctx.pipeline.lake
-    following = Following(keep_dropped=lake.on_dropped_column == "keep", partitions=lake.on_dropped_partition)
-    accepted, through = record.accepted, record.complete_through or Lsn(0)
-    decided = verdict(record.columns, record.identity, accepted, now, following=following, through=through)
+    policy = Policy(on_dropped_column=lake.on_dropped_column, on_dropped_partition=lake.on_dropped_partition)
+    through = record.complete_through or Lsn(0)
+    decided = plan(record, now, Evidence(), policy, through)
     if now is not None and why_no_copy(now, None, joining=False) is None:
-        if decided.fetch is not None:
-            return ColumnOrder(record, now, decided, decided.fetch)
-        found = decided.partitions
+        if decided.columns_read is not None:
+            return ColumnOrder(record, now, decided, decided.columns_read)
+        found = decided.leaves_read
         if decided.reason is None:  # what made it wait is over: rows may have come and gone
-            found = partition_fetch(
-                (), accepted, now, decided.gone, keep=following.partitions == "keep", through=through
-            )
+            keep = policy.on_dropped_partition == "keep"
+            found = leaf_read(record.accepted, now, (), decided.gone, keep=keep, through=through)
         if found is not None:
             return PartitionOrder(record, now, decided, found)
     ctx.progress(f"{record.qualified} needs more than a part of its rows: {decided.reason or 'it is as it was'}")

@@ -22,7 +22,7 @@ from penstock.flow.schema import named_objects, publication_options
 from penstock.ledger.records import PipelineRecord
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
-from penstock.shapes.table_verdict import verdict
+from penstock.shapes.plan import plan
 from penstock.source import catalog, publication, session
 
 _LANDING = ("landing-file-missing", "landing-version")
@@ -142,8 +142,7 @@ def _changed(ctx: Context, record: TableRecord) -> str | None:
     with session.connect(ctx.source, what=f"{ctx.name}:resume") as conn:
         published = catalog.published_tables(conn, ctx.pipeline.publication, sizes=False)
     now = next((table for table in published if table.oid == record.oid), None)
-    following = named_objects.added_only(ctx, now)
-    return verdict(record.columns, record.identity, record.accepted, now, following=following).reason
+    return plan(record, now, policy=named_objects.added_only(ctx, now)).reason
 
 
 def _reshaped(ctx: Context, record: TableRecord) -> str | None:

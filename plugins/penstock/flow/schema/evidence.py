@@ -14,7 +14,7 @@ from penstock.flow import table_status
 from penstock.flow.context import Context
 from penstock.flow.schema import truncated
 from penstock.flow.schema.rewritten import Rewritten
-from penstock.flow.schema.run import Look, followed_of
+from penstock.flow.schema.run import Look, policy_of
 from penstock.flow.schema.undecided import Undecided
 from penstock.flow.schema.verdict_effects import Known, let_go, take, take_back
 from penstock.ledger.records import WindowRecord
@@ -24,10 +24,9 @@ from penstock.lsn import Lsn
 from penstock.shapes import enum_labels, gone_partitions, relation_columns, told_columns
 from penstock.shapes.accepted import Accepted
 from penstock.shapes.landed_window import Landed
-from penstock.shapes.partition_doubts import vanished_partition
 from penstock.shapes.pg_snapshot import Snapshot
+from penstock.shapes.plan import Plan
 from penstock.shapes.source_table import SourceTable
-from penstock.shapes.table_verdict import Verdict
 from penstock.shapes.told_columns import History
 from penstock.shapes.told_files import told_file
 from penstock.shapes.told_rewrites import Before, Rewrites, read
@@ -142,7 +141,7 @@ def _settle_landed(ctx: Context, record: TableRecord, look: Look, brought: _Brou
     if found is None and now and (label := _renamed_label(ctx, record, now, brought)):
         found = _Misfit(label)
     if found and not _copied_since(ctx, record, brought.upto):
-        reads = found.by_partitions and followed_of(ctx, record).partitions == "follow"
+        reads = found.by_partitions and policy_of(ctx, record).on_dropped_partition == "follow"
         table_status.stop(ctx, record, Trouble("schema-change", found.text, "read" if reads else "copy"))
     elif now is not None:
         _end_checks(ctx, record, brought.upto)
@@ -165,22 +164,22 @@ def _settle(ctx: Context, conn: SourceSession, case: Undecided, landed: Landed, 
     explained = truncated.explained(ctx, case, landed) | _told_rewrites(ctx, case, landed, window)
     unused = {oid for oid, through in case.empty.items() if oid not in heard and upto >= through}
     unused |= explained & case.empty.keys()
-    decided = case.verdict(explained, unused)
+    decided = case.plan(explained, unused)
     over = upto >= case.through or case.is_refused
-    if decided.reason is not None and over and case.following.partitions is not None:
-        decided = case.verdict(explained, unused, _emptied(ctx, case, explained))
+    if decided.reason is not None and over and case.policy.on_dropped_partition is not None:
+        decided = case.plan(explained, unused, _emptied(ctx, case, explained))
     if decided.reason is None:
         accepted = Accepted(case.now.shape)
         if decided.gone:
             accepted = let_go(ctx, case.known, decided, accepted, server_info.sight(conn).lsn)
-        told = case.best().changes  # at the look
-        changes = tuple(change for change in decided.changes if change not in told)
-        take(ctx, case.known, replace(decided, changes=changes), accepted)
+        known = case.best().events  # at the look
+        events = tuple(event for event in decided.events if event not in known)
+        take(ctx, case.known, replace(decided, events=events), accepted)
     elif over:
         take_back(ctx, case.known, case.with_explained(explained))
         table_status.stop(ctx, case.known, decided.trouble)
     elif heard or explained:
-        take(ctx, case.known, replace(case.best(), changes=()), case.accepted(heard, explained))
+        take(ctx, case.known, replace(case.best(), events=()), case.accepted(heard, explained))
 
 
 def _settle_rewritten(ctx: Context, case: Rewritten, landed: Landed, window: WindowRecord) -> None:
@@ -191,11 +190,11 @@ def _settle_rewritten(ctx: Context, case: Rewritten, landed: Landed, window: Win
     over = told.complete or window.upto_lsn >= case.through
     token = history.looks[-1].trigger if history else None
     if told.doubtful or (over and not (told.complete and _rows_kept(ctx, case, landed, token))):
-        table_status.stop(ctx, case.known, replace(case.refusal, partitions=None).trouble)
+        table_status.stop(ctx, case.known, replace(case.refusal, leaves_read=None).trouble)
     elif told.complete:
         take(ctx, case.known, case.proven(), Accepted(case.now.shape))
     else:
-        take(ctx, case.known, replace(case.best(), changes=()), case.accepted(checked=True))
+        take(ctx, case.known, replace(case.best(), events=()), case.accepted(checked=True))
 
 
 def _rows_kept(ctx: Context, case: Rewritten, landed: Landed, token: str | None) -> bool:
@@ -295,7 +294,10 @@ def _partition_misfit(record: TableRecord, now: SourceTable | None, brought: _Br
     known |= {each.oid for each in record.accepted.gone if (each.lsn or 0) > brought.since}
     for part in landed.totals.partitions:
         if part.root == record.oid and part.oid not in known:
-            return _Misfit(vanished_partition(part.name), by_partitions=True)
+            return _Misfit(
+                f"partition {part.name} took rows and was detached or dropped with them between two looks",
+                by_partitions=True,
+            )
     return None
 
 
@@ -331,7 +333,7 @@ def _end_checks(ctx: Context, record: TableRecord, upto: Lsn) -> None:
     """Forget the enums that no later window can bring under another label."""
     waiting = {oid: through for oid, through in record.accepted.grown.items() if through > upto}
     if len(waiting) < len(record.accepted.grown):
-        take(ctx, record, Verdict(record.columns), replace(record.accepted, grown=waiting))
+        take(ctx, record, Plan(record.columns), replace(record.accepted, grown=waiting))
 
 
 def _copied_since(ctx: Context, record: TableRecord, upto: Lsn) -> bool:

@@ -7,8 +7,9 @@ from dataclasses import replace
 from penstock.flow.context import Context
 from penstock.ledger.table_records import TableRecord
 from penstock.shapes.accepted import Accepted
+from penstock.shapes.mirror_column import column_plan
 from penstock.shapes.source_table import SourceTable
-from penstock.shapes.table_facts import TableFacts, column_plan
+from penstock.shapes.table_facts import TableFacts
 from penstock.source import types
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from penstock.flow.context import Context
 from penstock.shapes import object_names
-from penstock.shapes.column_changes import ADDED_ONLY, Following
 from penstock.shapes.source_table import SourceTable
+from penstock.shapes.steps import ADDED_ONLY, Policy
 
 
 def note(ctx: Context, tables: Iterable[SourceTable]) -> None:
@@ -24,7 +24,7 @@ def note(ctx: Context, tables: Iterable[SourceTable]) -> None:
             ctx.progress(f"[{object_names.SLUG}] {message}")
 
 
-def added_only(ctx: Context, now: SourceTable | None) -> Following:
+def added_only(ctx: Context, now: SourceTable | None) -> Policy:
     """Return that added columns alone are followed, and whether updates and deletes are sent, where that matters for a table."""
     if now is None or object_names.problem(now) is None:
         return ADDED_ONLY

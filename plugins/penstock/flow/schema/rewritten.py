@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from penstock.flow.schema.undecided import verdict_of
+from penstock.flow.schema.undecided import plan_of
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
 from penstock.shapes.accepted import Accepted, Rewriting
-from penstock.shapes.column_changes import ColumnChange, Following
-from penstock.shapes.last_look import file_before
-from penstock.shapes.new_files import altered
+from penstock.shapes.diff import altered_columns, file_before
+from penstock.shapes.plan import Plan
 from penstock.shapes.source_table import Leaf, SourceTable
-from penstock.shapes.table_verdict import Verdict
+from penstock.shapes.steps import Event, Evidence, Policy
 from penstock.shapes.told_rewrites import Before
 from penstock.values.lake_types import innermost
 
@@ -29,15 +28,15 @@ class Rewritten:
 
     known: TableRecord
     now: SourceTable
-    following: Following
-    cleared: frozenset[int]
-    refusal: Verdict
+    policy: Policy
+    rows_sent: frozenset[int]
+    refusal: Plan
     through: Lsn
 
     @property
     def versions(self) -> dict[int, str]:
         """Return the versions of the altered columns' catalog rows now, by attnum."""
-        found = altered(self.known.columns, self.known.accepted.shape, self.now)
+        found = altered_columns(self.known.columns, self.known.accepted.shape, self.now)
         return {column.attnum: column.version for column in found if not column.generated}
 
     def before(self) -> Before:
@@ -64,26 +63,26 @@ class Rewritten:
     def _known_leaves(self) -> list[Leaf]:
         return [leaf for leaf in self.now.leaves if leaf.oid in self.known.accepted.shape.leaves]
 
-    def best(self) -> Verdict:
-        """Return the verdict if all values were kept."""
-        facts = self.known, self.now, self.following, self.cleared
-        return verdict_of(*facts, kept=self.versions)
+    def best(self) -> Plan:
+        """Return the plan if all values were kept."""
+        evidence = Evidence(rows_sent=self.rows_sent, values_kept=self.versions)
+        return plan_of(self.known, self.now, self.policy, evidence)
 
-    def meanwhile(self) -> Verdict:
+    def meanwhile(self) -> Plan:
         """Return what is followed at once: all but the changes of types, which are events only when it is sure."""
         best = self.best()
-        return replace(best, changes=tuple(change for change in best.changes if change.rule != "retype-column"))
+        return replace(best, events=tuple(event for event in best.events if event.name != "retype-column"))
 
-    def proven(self) -> Verdict:
+    def proven(self) -> Plan:
         """Return what is followed when all values were kept, besides what was followed at once."""
-        return replace(self.best(), changes=self._retyped())
+        return replace(self.best(), events=self._retyped())
 
-    def _retyped(self) -> tuple[ColumnChange, ...]:
+    def _retyped(self) -> tuple[Event, ...]:
         """Return the changes of types since the columns were right, of earlier looks too."""
         open_ = self.known.accepted.rewritten
         waiting = open_.retyped if open_ else ()
-        new = (change for change in self.best().changes if change.rule == "retype-column")
-        return (*(ColumnChange("retype-column", text, xid) for text, xid in waiting), *new)
+        new = (event for event in self.best().events if event.name == "retype-column")
+        return (*(Event("retype-column", text, xid) for text, xid in waiting), *new)
 
     def accepted(self, *, checked: bool = False) -> Accepted:
         """Return the shape of now, but of the table's file and the altered columns that of before, and until when they wait.
@@ -106,7 +105,7 @@ class Rewritten:
                 through=self.through,
                 versions=versions,
                 types={attnum: right.types[attnum] for attnum in versions},
-                retyped=tuple((change.text, change.xid) for change in self._retyped()),
+                retyped=tuple((event.text, event.xid) for event in self._retyped()),
                 checked=checked or right.checked,
             ),
         )
@@ -119,7 +118,7 @@ def open_case(case: Rewritten) -> Rewritten | None:
     are ordinary tables, as they were at the last look.
     """
     now, known = case.now, case.known.accepted
-    if now.persistence != "p" or not case.following.columns:
+    if now.persistence != "p" or not case.policy.follows:
         return None
     if now.kind == "r" and now.oid not in known.shape.leaves:
         return None

@@ -15,18 +15,18 @@ from penstock.flow import table_policy, table_status
 from penstock.flow.context import Context
 from penstock.flow.schema import named_objects
 from penstock.flow.schema.rewritten import Rewritten, open_case, waiting_files
-from penstock.flow.schema.undecided import Undecided, verdict_of
+from penstock.flow.schema.undecided import Undecided, plan_of
 from penstock.flow.schema.verdict_effects import Known, await_copy, let_go, take
 from penstock.ledger.table_records import TableRecord, TableState
 from penstock.lsn import Lsn
 from penstock.shapes import enum_labels
 from penstock.shapes.accepted import Accepted
-from penstock.shapes.column_changes import ADDED_ONLY, Following
+from penstock.shapes.leaves_to_inspect import altered_with_its_rows, leaves_to_inspect
 from penstock.shapes.mirror_column import reserved
-from penstock.shapes.new_files import altered_with_its_rows, suspects
 from penstock.shapes.pg_snapshot import Snapshot
 from penstock.shapes.relation_columns import column_look
 from penstock.shapes.source_table import Leaf, SourceTable
+from penstock.shapes.steps import ADDED_ONLY, Evidence, Policy
 from penstock.source import leaf_rows, server_info, types
 from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.session import SourceSession
@@ -97,12 +97,12 @@ def _follow(
     if now is not None and known.state == "new" and not reserved(column.name for column in now.columns):
         await_copy(ctx, known, now)
         return []
-    cleared = frozenset() if now is None else _cleared(ctx, known, now)
-    following = followed_of(ctx, known, sent)
-    decided = verdict_of(known, now, following, cleared)
-    case = (
-        None if now is None or decided.reason is None else _undecided(ctx, conn, known, now, following, cleared=cleared)
-    )
+    rows_sent = frozenset() if now is None else _rows_sent(ctx, known, now)
+    policy = policy_of(ctx, known, sent)
+    decided = plan_of(known, now, policy, Evidence(rows_sent=rows_sent))
+    case = None
+    if now is not None and decided.reason is not None and decided.asks:
+        case = _undecided(ctx, conn, known, now, policy, rows_sent=rows_sent)
     if case is not None and not case.is_refused:
         take(ctx, known, case.best(), case.accepted())
         return [case]
@@ -113,7 +113,7 @@ def _follow(
         and isinstance(known, TableRecord)
         and _is_sent(sent, now)
     ):
-        rewritten = open_case(Rewritten(known, now, following, cleared, decided, server_info.inserted(conn)))
+        rewritten = open_case(Rewritten(known, now, policy, rows_sent, decided, server_info.inserted(conn)))
         if rewritten is not None and not _accepted(conn, known, now).grown:
             take(ctx, known, rewritten.meanwhile(), rewritten.accepted())
             return [rewritten]
@@ -142,7 +142,7 @@ def _accepted(conn: SourceSession, known: Known, now: SourceTable) -> Accepted:
     return Accepted(now.shape, grown=waiting)
 
 
-def followed_of(ctx: Context, known: Known, sent: Collection[str] | None = None) -> Following:
+def policy_of(ctx: Context, known: Known, sent: Collection[str] | None = None) -> Policy:
     """Return what is followed of a table: only one that readers see can be changed as it is, any other is copied again.
 
     `sent` are the kinds of change that the publication sends, None where that is not known.
@@ -152,25 +152,28 @@ def followed_of(ctx: Context, known: Known, sent: Collection[str] | None = None)
         return replace(ADDED_ONLY, sends_old=sends_old)
     if table_policy.on_change(ctx.pipeline, known.schema, known.name) != "follow":
         return replace(ADDED_ONLY, sends_old=sends_old)
-    return Following(
+    lake = ctx.pipeline.lake
+    return Policy(
         sends_old=sends_old,
-        keep_dropped=ctx.pipeline.lake.on_dropped_column == "keep",
-        partitions=ctx.pipeline.lake.on_dropped_partition,
+        on_dropped_column=lake.on_dropped_column,
+        on_dropped_partition=lake.on_dropped_partition,
+        on_renamed_table=lake.on_renamed_table,
     )
 
 
-def _cleared(ctx: Context, known: Known, now: SourceTable) -> frozenset[int]:
+def _rows_sent(ctx: Context, known: Known, now: SourceTable) -> frozenset[int]:
     """Look at the rows of the leaves that the catalog leaves open, and name those that hide nothing."""
-    suspected = suspects(known.columns, known.accepted.shape, now)
-    oldest = _oldest_unseen(ctx, known) if suspected.files else None
+    inspected = leaves_to_inspect(known.columns, known.accepted.shape, now)
+    oldest = _oldest_unseen(ctx, known) if inspected.files else None
     waiting = waiting_files(known.accepted)  # for these the last look was not before the change
-    sure = [] if oldest is None else [leaf for leaf in suspected.files if leaf.oid not in waiting]
-    if not (suspected.arrived or sure):
+    sure = [] if oldest is None else [leaf for leaf in inspected.files if leaf.oid not in waiting]
+    if not (inspected.arrived or sure):
         return frozenset()
     with leaf_rows.looking(ctx.reader, what=f"{ctx.name}:look") as rows:
-        cleared = {leaf.oid for leaf, since in suspected.arrived if rows.inspect(leaf_rows.only_sent, leaf, since)}
-        cleared |= {leaf.oid for leaf in sure if oldest is not None and rows.inspect(leaf_rows.kept, leaf, oldest)}
-    return frozenset(cleared)
+        arrived = (each for each in inspected.arrived if rows.inspect(leaf_rows.only_sent, each.leaf, each.since))
+        found = {each.leaf.oid for each in arrived}
+        found |= {leaf.oid for leaf in sure if oldest is not None and rows.inspect(leaf_rows.kept, leaf, oldest)}
+    return frozenset(found)
 
 
 def _oldest_unseen(ctx: Context, known: Known) -> int | None:
@@ -192,26 +195,26 @@ def _blank(ctx: Context, leaves: Sequence[Leaf]) -> list[Leaf]:
 
 
 def _undecided(
-    ctx: Context, conn: SourceSession, known: Known, now: SourceTable, following: Following, *, cleared: frozenset[int]
+    ctx: Context, conn: SourceSession, known: Known, now: SourceTable, policy: Policy, *, rows_sent: frozenset[int]
 ) -> Undecided | None:
     """Return the table where nothing but undecided leaves is against it, or None when there is more."""
     if altered_with_its_rows(known.columns, known.accepted.shape, now) or _accepted(conn, known, now).grown:
         return None
-    suspected = suspects(known.columns, known.accepted.shape, now)
-    files = [leaf for leaf in suspected.files if leaf.oid not in cleared]
+    inspected = leaves_to_inspect(known.columns, known.accepted.shape, now)
+    files = [leaf for leaf in inspected.files if leaf.oid not in rows_sent]
     heard = known.accepted.heard
-    blank = _blank(ctx, [leaf for leaf in suspected.rewritten if leaf.oid not in heard])
+    blank = _blank(ctx, [leaf for leaf in inspected.rewritten if leaf.oid not in heard])
     waiting = known.accepted.undecided
     # after the rows were looked at: what they were before is in the WAL up to here
     here = server_info.flushed(conn)
     case = Undecided(
         known,
         now,
-        following,
-        cleared,
+        policy,
+        rows_sent,
         leaves={leaf.oid: leaf.changed_by for leaf in files},
         empty={leaf.oid: waiting.get(leaf.oid, here) for leaf in blank},
         through=min((waiting[leaf.oid] for leaf in (*files, *blank) if leaf.oid in waiting), default=here),
     )
     best = case.best()
-    return case if (files or blank) and (best.reason is None or best.fetchable) else None
+    return case if (files or blank) and (best.reason is None or best.reads_part) else None

@@ -17,7 +17,6 @@ from penstock.flow.schema.facts import table_facts
 from penstock.flow.schema.publication_options import hide
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
-from penstock.shapes.last_look import filter_changed
 from penstock.shapes.source_table import SourceTable
 from penstock.shapes.table_facts import TableFacts
 from penstock.source import server_info
@@ -85,7 +84,7 @@ def came_back(record: TableRecord, table: SourceTable) -> bool:
 def came_back_reason(ctx: Context, record: TableRecord, table: SourceTable) -> str:
     """Say what may be missing; the catalog does not distinguish an ALTER that was undone from one that left the table out."""
     name = ctx.pipeline.publication
-    if filter_changed(record.accepted.shape, table):
+    if record.accepted.shape.filter != table.filter_digest:
         return (
             f"the row filter of publication {name} changed; rows that it left out, or leaves out now, are in no window"
         )

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 
 from penstock.flow.context import Context
 from penstock.flow.schema.undecided import Undecided
+from penstock.shapes.diff import added_columns, altered_columns
 from penstock.shapes.landed_window import Landed
-from penstock.shapes.new_files import added_since, altered
 from penstock.shapes.source_table import SourceTable
 from penstock.source import leaf_rows
 
@@ -46,7 +46,7 @@ def explained(ctx: Context, case: Undecided, landed: Landed) -> frozenset[int]:
 def is_reshaped(case: Undecided) -> bool:
     """Return whether columns were altered or added since the last look."""
     known, before = case.known.columns, case.known.accepted.shape
-    return any(altered(known, before, case.now)) or any(added_since(known, case.now))
+    return any(altered_columns(known, before, case.now)) or any(added_columns(known, case.now))
 
 
 def truncations(ctx: Context, landed: Landed, oid: int) -> dict[int, Refill]:

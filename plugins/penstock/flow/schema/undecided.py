@@ -9,10 +9,10 @@ from penstock.flow.schema.verdict_effects import Known
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
 from penstock.shapes.accepted import Accepted
-from penstock.shapes.column_changes import Following
-from penstock.shapes.new_files import added_since, altered
+from penstock.shapes.diff import added_columns, altered_columns
+from penstock.shapes.plan import Plan, plan
 from penstock.shapes.source_table import SourceTable
-from penstock.shapes.table_verdict import Verdict, verdict
+from penstock.shapes.steps import Evidence, Policy
 
 _NEW = ""
 """The version of a column that came while a file was not explained: no other is like it, so each look holds both together."""
@@ -28,26 +28,22 @@ class Undecided:
 
     known: Known
     now: SourceTable
-    following: Following
-    cleared: frozenset[int]
+    policy: Policy
+    rows_sent: frozenset[int]
     leaves: Mapping[int, int]
     empty: Mapping[int, Lsn]
     through: Lsn
 
-    def verdict(
-        self, explained: Collection[int], unused: Iterable[int], emptied: Mapping[int, str] | None = None
-    ) -> Verdict:
-        """Return the verdict if the stream has explained these leaves, and brings nothing of those that are `unused`."""
-        cleared = self.cleared | set(explained)
-        return verdict_of(
-            self.known, self.now, self.following, cleared, unused=unused, emptied=emptied, explained=explained
-        )
+    def plan(self, explained: Collection[int], unused: Iterable[int], emptied: Mapping[int, str] | None = None) -> Plan:
+        """Return the plan if the stream has explained these leaves, and brings nothing of those that are `unused`."""
+        evidence = Evidence(frozenset(explained), self.rows_sent, frozenset(unused), emptied or {})
+        return plan_of(self.known, self.now, self.policy, evidence)
 
-    def best(self) -> Verdict:
-        """Return the verdict if the stream explains everything, but for partitions that are gone: these wait for the others."""
-        found = self.verdict(self.leaves.keys() | self.empty.keys(), self.empty)
-        changes = tuple(change for change in found.changes if change.rule != "drop-partition")
-        return replace(found, changes=changes, gone=())
+    def best(self) -> Plan:
+        """Return the plan if the stream explains everything, but for partitions that are gone: these wait for the others."""
+        found = self.plan(self.leaves.keys() | self.empty.keys(), self.empty)
+        events = tuple(event for event in found.events if event.name != "drop-partition")
+        return replace(found, events=events, gone=())
 
     @property
     def is_refused(self) -> bool:
@@ -79,9 +75,9 @@ class Undecided:
         if now.kind == "p":
             leaves |= {oid: leaf for oid, leaf in before.leaves.items() if oid not in now.leaves}
         columns = dict(now.columns)
-        for column in altered(self.known.columns, before, self.now):
+        for column in altered_columns(self.known.columns, before, self.now):
             columns[column.attnum] = replace(columns[column.attnum], version=before.columns[column.attnum].version)
-        for column in added_since(self.known.columns, self.now):
+        for column in added_columns(self.known.columns, self.now):
             columns[column.attnum] = replace(columns[column.attnum], version=_NEW)
         return Accepted(
             replace(now, leaves=leaves, columns=columns),
@@ -90,29 +86,7 @@ class Undecided:
         )
 
 
-def verdict_of(
-    known: Known,
-    now: SourceTable | None,
-    following: Following,
-    cleared: Iterable[int],
-    *,
-    unused: Iterable[int] = (),
-    emptied: Mapping[int, str] | None = None,
-    kept: Collection[int] = (),
-    explained: Collection[int] = (),
-) -> Verdict:
-    """Return the verdict on a table as it is now; the arguments are those of `verdict`."""
-    facts = (known.columns, known.identity, known.accepted)
+def plan_of(known: Known, now: SourceTable | None, policy: Policy, evidence: Evidence) -> Plan:
+    """Return the plan for a table as it is now, from where the lake has it."""
     through = known.complete_through if isinstance(known, TableRecord) else None
-    emptied = emptied or {}
-    return verdict(
-        *facts,
-        now,
-        cleared,
-        unused=unused,
-        emptied=emptied,
-        kept=kept,
-        explained=explained,
-        following=following,
-        through=through,
-    )
+    return plan(known, now, evidence, policy, through or Lsn(0))

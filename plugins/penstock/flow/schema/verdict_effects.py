@@ -1,4 +1,4 @@
-"""What a verdict on a table's shape does to the ledger: the table goes on with what it is now, or waits for a copy."""
+"""What the plan for a table does to the ledger: the table goes on with what it is now, or waits for a copy."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from penstock.ledger.table_records import RebuildRecord, TableRecord
 from penstock.lsn import Lsn
 from penstock.shapes import gone_partitions
 from penstock.shapes.accepted import Accepted
+from penstock.shapes.mirror_column import column_plan
+from penstock.shapes.plan import Plan
 from penstock.shapes.source_table import SourceTable
-from penstock.shapes.table_facts import TableFacts, column_plan
-from penstock.shapes.table_verdict import Verdict
+from penstock.shapes.table_facts import TableFacts
 
 Known = TableRecord | RebuildRecord
 
 
-def let_go(ctx: Context, known: Known, decided: Verdict, accepted: Accepted, lsn: Lsn) -> Accepted:
+def let_go(ctx: Context, known: Known, decided: Plan, accepted: Accepted, lsn: Lsn) -> Accepted:
     """Make a cut due at which the rows of partitions that are gone go, and return what says which go or stay."""
     names = ", ".join(each.name for each in decided.gone if not each.kept)
     if names and not ctx.ledger.barriers.add(ctx.name, lsn, reason=f"rows of {names} go from {known.qualified}"):
@@ -34,19 +35,19 @@ def let_go(ctx: Context, known: Known, decided: Verdict, accepted: Accepted, lsn
 
 def await_copy(ctx: Context, known: Known, now: SourceTable) -> None:
     """Save what a table is now that has no copy yet: its first copy reads all rows as they are then, whatever the commands did."""
-    take(ctx, known, Verdict(tuple(map(column_plan, now.columns)), now.identity), Accepted(now.shape))
+    take(ctx, known, Plan(tuple(map(column_plan, now.columns)), now.identity), Accepted(now.shape))
 
 
-def take(ctx: Context, known: Known, decided: Verdict, accepted: Accepted) -> None:
+def take(ctx: Context, known: Known, decided: Plan, accepted: Accepted) -> None:
     """Save what was added, and what the catalog looks like now, with the partitions whose rows go."""
     accepted = replace(accepted, gone=accepted.gone or known.accepted.gone)
-    if not decided.changes and accepted == known.accepted:
+    if not decided.events and accepted == known.accepted:
         return
     told = followed_changes(known.oid, decided) if known.state == "ready" else ()
     _save(ctx, known, _with(known, decided, accepted), told)
     if isinstance(known, TableRecord):
-        for change in decided.changes:
-            ctx.progress(f"{known.qualified}: {change.text}")
+        for event in decided.events:
+            ctx.progress(f"{known.qualified}: {event.text}")
 
 
 def take_back(ctx: Context, known: Known, accepted: Accepted) -> None:
@@ -61,15 +62,14 @@ def _save(ctx: Context, known: Known, facts_now: TableFacts, told: Sequence[Sche
         ctx.ledger.tables.save(ctx.name, [facts_now], told)
 
 
-def followed_changes(oid: int, decided: Verdict) -> list[SchemaChange]:
-    """Return what the lake follows by a verdict, for the history of the table's shapes."""
+def followed_changes(oid: int, decided: Plan) -> list[SchemaChange]:
+    """Return what the lake follows by a plan, for the history of the table's shapes."""
     return [
-        SchemaChange(oid, change.rule, change.text, {"xid": change.xid} if change.xid else {})
-        for change in decided.changes
+        SchemaChange(oid, event.name, event.text, {"xid": event.xid} if event.xid else {}) for event in decided.events
     ]
 
 
-def _with(known: Known, decided: Verdict, accepted: Accepted) -> TableFacts:
+def _with(known: Known, decided: Plan, accepted: Accepted) -> TableFacts:
     return replace(
         known.facts,
         columns=decided.columns,  # none where the last one was dropped
@@ -78,6 +78,6 @@ def _with(known: Known, decided: Verdict, accepted: Accepted) -> TableFacts:
     )
 
 
-def grown(known: TableRecord | RebuildRecord, decided: Verdict, now: SourceTable) -> TableFacts:
+def grown(known: TableRecord | RebuildRecord, decided: Plan, now: SourceTable) -> TableFacts:
     """Return the facts of a table with the columns that were added to it."""
     return _with(known, decided, Accepted(now.shape))

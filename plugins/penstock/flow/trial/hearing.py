@@ -12,10 +12,10 @@ from penstock.flow.context import Context
 from penstock.flow.schema.rewritten import Rewritten, open_case
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
-from penstock.shapes.column_changes import Following
+from penstock.shapes.plan import Plan
 from penstock.shapes.relation_columns import column_look
 from penstock.shapes.source_table import SourceTable
-from penstock.shapes.table_verdict import Verdict
+from penstock.shapes.steps import Policy
 from penstock.shapes.told_columns import History
 from penstock.shapes.told_files import told_files
 from penstock.shapes.told_rewrites import read
@@ -32,14 +32,12 @@ class Heard:
     told: Mapping[int, Sequence[Told]] = field(default_factory=dict)
     lapses: int = 0
 
-    def verdict(
-        self, record: TableRecord, tables: Sequence[SourceTable], following: Following, decided: Verdict
-    ) -> Verdict:
-        """Return the verdict where it is told that a rewrite has kept all values, else as it was decided.
+    def plan(self, record: TableRecord, tables: Sequence[SourceTable], policy: Policy, decided: Plan) -> Plan:
+        """Return the plan where it is told that a rewrite has kept all values, else as it was decided.
 
         `tables` are those of the two looks.
         """
-        case = open_case(Rewritten(record, tables[-1], following, frozenset(), decided, Lsn(0)))
+        case = open_case(Rewritten(record, tables[-1], policy, frozenset(), decided, Lsn(0)))
         if case is None:
             return decided
         looks = [replace(column_look(table), trigger=self.token) for table in tables]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from penstock.config.connections import Connection
 from penstock.flow.context import Context
 from penstock.flow.schema.sync_publication import Alteration, decide
-from penstock.shapes.new_files import suspects
-from penstock.shapes.table_facts import column_plan
+from penstock.shapes.leaves_to_inspect import leaves_to_inspect
+from penstock.shapes.mirror_column import column_plan
 from penstock.source import catalog_snapshot, leaf_rows, publication
 from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.session import SourceSession
@@ -61,8 +61,8 @@ def blank(place: Connection, before: CatalogSnapshot, after: CatalogSnapshot) ->
         now = after.by_oid.get(table.oid)
         if now is None:
             continue
-        possible = suspects(tuple(map(column_plan, table.columns)), table.shape, now)
-        new = [*possible.arrived, *((leaf, ()) for leaf in possible.rewritten)]
+        possible = leaves_to_inspect(tuple(map(column_plan, table.columns)), table.shape, now)
+        new = [*((each.leaf, each.since) for each in possible.arrived), *((leaf, ()) for leaf in possible.rewritten)]
         if new := [(leaf, since) for leaf, since in new if leaf.oid not in there]:
             with leaf_rows.looking(place, what="trial") as rows:
                 found |= {leaf.oid for leaf, since in new if rows.inspect(leaf_rows.only_sent, leaf, since)}

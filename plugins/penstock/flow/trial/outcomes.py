@@ -6,7 +6,7 @@ which an empty scratch database does not have, the worse outcome is given and sa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from penstock.errors import Trouble
@@ -16,29 +16,26 @@ from penstock.flow.load.blockers import why_no_copy
 from penstock.flow.schema import publication_options
 from penstock.flow.schema.facts import table_facts
 from penstock.flow.schema.names import with_name
-from penstock.flow.schema.run import followed_of
+from penstock.flow.schema.run import policy_of
 from penstock.flow.schema.sync_publication import Alteration
 from penstock.flow.schema.sync_tables import came_back_reason, member_changes
-from penstock.flow.trial.effects import Outcome, effect, worst
+from penstock.flow.schema.undecided import plan_of
 from penstock.flow.trial.hearing import Heard
 from penstock.ledger.records import Publishing
 from penstock.ledger.table_records import TableRecord
 from penstock.shapes.accepted import Accepted
-from penstock.shapes.column_changes import Rule
-from penstock.shapes.new_files import suspects
+from penstock.shapes.effects import COPY, UNTIL, UNTIL_COLUMNS, UNTIL_COPY, UNTIL_LEAVES, Outcome, worst
+from penstock.shapes.leaves_to_inspect import leaves_to_inspect
+from penstock.shapes.plan import Plan
+from penstock.shapes.rules import effect
 from penstock.shapes.source_table import SourceTable
-from penstock.shapes.table_verdict import Verdict, verdict
+from penstock.shapes.steps import EventName, Evidence, Policy
 from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.preflight.report import names
 
 PIPELINE = "the whole pipeline"
-_COPY = "a copy of the table"
 _NOTHING = "nothing"
-_AS_IT_WAS = "the table as it was, without later changes, until {}"
-_BY_ITSELF = "a new copy takes its place in one cut"
-_FETCHED = "it has these columns' values, in one cut"
-_FETCHED_ROWS = "it has the rows of these partitions, in one cut"
-_BY_A_PERSON = "a person runs `penstock resync`"
+_BY_A_PERSON = UNTIL.format("a person runs `penstock resync`")
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +134,10 @@ class _Case:
         new = table.oid not in there and table.qualified not in there  # one in place of another is filled, as a rule
         what = f"the table {'is new and ' if table.oid not in there else ''}joins publication {self.ctx.pipeline.publication}"
         if blocker := self._no_copy(table, joining=True):
-            change = Change("table-added", f"{what}; {blocker}", "pauses", _COPY, "no such table until that is mended")
+            change = Change("table-added", f"{what}; {blocker}", "pauses", COPY, "no such table until that is mended")
         elif self._shares_target(table):
             clash = f"{what}, and another table has its name in the lake: see lake.target"
-            change = Change("target-clash", clash, "pauses", _COPY, "no such table until one of them has another name")
+            change = Change("target-clash", clash, "pauses", COPY, "no such table until one of them has another name")
         else:
             by = (
                 "its copy"
@@ -148,7 +145,7 @@ class _Case:
                 else "a person runs `penstock resync --new --no-dry-run`"
             )
             name = ".".join(self.ctx.pipeline.target(table.schema, table.name))
-            cost = "a copy of what it holds by then" if new else _COPY
+            cost = "a copy of what it holds by then" if new else COPY
             change = Change("table-added", what, "free" if new else "copies", cost, f"a new table {name}, after {by}")
         return TableOutcome(table.qualified, (change,), copied=not new)
 
@@ -171,26 +168,24 @@ class _Case:
         renamed = list(self._renamed(record, now))
         if renamed:
             record = replace(record, accepted=with_name(record.accepted, now.schema, now.name))
-        decided = self._verdict(record, now, self.looks.blank)
+        policy = policy_of(self.ctx, record, self.looks.before.sent)
+        decided = _planned(record, now, policy, self.looks.blank)
         if decided.reason is not None:
-            tables, following = (
-                (self.looks.before.by_oid[record.oid], now),
-                followed_of(self.ctx, record, self.looks.before.sent),
-            )
-            decided = self.looks.heard.verdict(record, tables, following, decided)
+            tables = (self.looks.before.by_oid[record.oid], now)
+            decided = self.looks.heard.plan(record, tables, policy, decided)
         if decided.reason is not None:
             worst_case = ""
-            possible = suspects(record.columns, record.accepted.shape, now)
+            possible = leaves_to_inspect(record.columns, record.accepted.shape, now)
             leaves = {
-                leaf.oid for leaf in (*possible.files, *possible.rewritten, *(leaf for leaf, _ in possible.arrived))
+                leaf.oid for leaf in (*possible.files, *possible.rewritten, *(each.leaf for each in possible.arrived))
             }
-            if self._verdict(record, now, leaves).reason is None:
+            if _planned(record, now, policy, leaves).reason is None:
                 worst_case = (
                     ". That is the worst case: capture looks at the rows and at the stream, and copies only if it must"
                 )
             trouble = replace(decided.trouble, reason=f"{decided.reason}{worst_case}")
             return self._copied(record, trouble, now, decided)
-        changes = (*renamed, *(self._followed(change.rule, change.text) for change in decided.changes))
+        changes = (*renamed, *(_followed(policy, event.name, event.text) for event in decided.events))
         if not changes:
             text = "its catalog entries change, and no stored value does"
             changes = (Change("unchanged", text, "free", _NOTHING, "the table as before"),)
@@ -198,8 +193,8 @@ class _Case:
 
     def _renamed(self, record: TableRecord, now: SourceTable) -> Iterator[Change]:
         """Yield what another name means, where capture follows it."""
-        policy = table_policy.on_change(self.ctx.pipeline, record.schema, record.name)
-        if policy != "follow" or record.qualified == now.qualified:
+        on_change = table_policy.on_change(self.ctx.pipeline, record.schema, record.name)
+        if on_change != "follow" or record.qualified == now.qualified:
             return
         text = f"the table was renamed from {record.qualified} to {now.qualified}"
         if self.ctx.pipeline.lake.on_renamed_table == "follow" and self._shares_target(now):
@@ -208,18 +203,14 @@ class _Case:
                 "target-clash", clash, "pauses", _NOTHING, "the table under its old name, without later changes"
             )
         else:
-            yield self._followed("rename-table", text)
-
-    def _followed(self, rule: Rule, text: str) -> Change:
-        means = effect(rule, self.ctx.pipeline)
-        return Change(rule, text, means.outcome, means.cost, means.readers)
+            yield _followed(policy_of(self.ctx, record), "rename-table", text)
 
     def _copied(
         self,
         record: TableRecord,
         trouble: Trouble,
         now: SourceTable | None = None,
-        decided: Verdict | None = None,
+        decided: Plan | None = None,
     ) -> TableOutcome:
         """Return what follows where capture pauses a table: a copy, of a part if that is enough, by itself or by a person."""
         blocker = self._no_copy(now, joining=False) if now else None
@@ -230,23 +221,15 @@ class _Case:
         )
         outcome: Outcome = "copies" if answered and blocker is None else "pauses"
         reason = trouble.reason
-        partly = decided is not None and decided.partitions is not None
+        partly = decided is not None and decided.leaves_read is not None
         if not partly and (names_ := archives.only_in_lake(self.ctx, record, now)):
             outcome, reason = "pauses", f"{reason}; a copy would lose the rows of {names(names_)}, which the lake keeps"
-        until = _BY_ITSELF if outcome == "copies" else _BY_A_PERSON
+        readers = UNTIL_COPY if outcome == "copies" else _BY_A_PERSON
         text = f"{reason}; {blocker}" if blocker else reason
-        cost = _COPY
+        cost = COPY
         if now is not None and decided is not None and outcome == "copies":
-            cost, until = _part(decided, now) or (cost, until)
-        return TableOutcome(
-            record.qualified, (Change(trouble.slug, text, outcome, cost, _AS_IT_WAS.format(until)),), copied=True
-        )
-
-    def _verdict(self, record: TableRecord, now: SourceTable, cleared: Iterable[int]) -> Verdict:
-        facts = (record.columns, record.identity, record.accepted)
-        return verdict(
-            *facts, now, cleared, unused=cleared, following=followed_of(self.ctx, record, self.looks.before.sent)
-        )
+            cost, readers = _part(decided, now) or (cost, readers)
+        return TableOutcome(record.qualified, (Change(trouble.slug, text, outcome, cost, readers),), copied=True)
 
     def _no_copy(self, table: SourceTable, *, joining: bool) -> str | None:
         blocker = why_no_copy(table, self.looks.after.publication, joining=joining)
@@ -258,14 +241,25 @@ class _Case:
         return any(self.ctx.pipeline.target(other.schema, other.name) == target for other in others)
 
 
-def _part(decided: Verdict, now: SourceTable) -> tuple[str, str] | None:
+def _planned(record: TableRecord, now: SourceTable, policy: Policy, harmless: Collection[int]) -> Plan:
+    """Return the plan of capture where the stream brings nothing of these leaves, and their rows hide nothing."""
+    unused = frozenset(harmless)
+    return plan_of(record, now, policy, Evidence(rows_sent=unused, never_used=unused))
+
+
+def _followed(policy: Policy, name: EventName, text: str) -> Change:
+    means = effect(name, policy)
+    return Change(name, text, means.outcome, means.cost, means.readers)
+
+
+def _part(decided: Plan, now: SourceTable) -> tuple[str, str] | None:
     """Return what is copied where that is less than the table, and what the table has then."""
-    if decided.fetch is not None:
-        fetched = [column.name for column in now.columns if column.attnum in decided.fetch.attnums]
-        return f"a copy of the key and {names(fetched)}", _FETCHED
-    if decided.partitions is not None:
-        read = [leaf.name for leaf in now.leaves if leaf.oid in decided.partitions.leaves]
-        return f"a copy of {names(read) if read else 'no row'}", _FETCHED_ROWS
+    if decided.columns_read is not None:
+        fetched = [column.name for column in now.columns if column.attnum in decided.columns_read.attnums]
+        return f"a copy of the key and {names(fetched)}", UNTIL_COLUMNS
+    if decided.leaves_read is not None:
+        read = [leaf.name for leaf in now.leaves if leaf.oid in decided.leaves_read.leaves]
+        return f"a copy of {names(read) if read else 'no row'}", UNTIL_LEAVES
     return None
 
 
@@ -276,7 +270,7 @@ def _without_publication(ctx: Context, looks: Looks) -> TableOutcome | None:
     what = "is gone or has another name" if now is None else "is another one of the same name"
     text = f"publication {ctx.pipeline.publication} {what}, so that no change can be read: capture halts"
     copy = f"a copy of all tables: {names(table.qualified for table in looks.before.tables)}"
-    readers = _AS_IT_WAS.format("a person has run `penstock recover`")
+    readers = UNTIL.format("a person has run `penstock recover`")
     return TableOutcome(PIPELINE, (Change("publication-missing", text, "pauses", copy, readers),))
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from penstock.flow.trial.copy_cost import CopyCost
-from penstock.flow.trial.effects import EXIT_STATUS, ORDER
 from penstock.flow.trial.outcomes import PIPELINE, TableOutcome
 from penstock.flow.trial.run import Trial
+from penstock.shapes.effects import ORDER, Outcome
 from penstock.units import size, span
 
+_EXIT_STATUS: Mapping[Outcome, int] = {"free": 0, "copies": 1, "pauses": 2, "loses": 2}
 _SAID = {
     "free": "{} followed without a copy",
     "copies": "{} to be copied again",
@@ -22,7 +23,7 @@ _SAID = {
 
 def exit_status(trial: Trial) -> int:
     """Return the status for CI: 0 free, 1 copies, 2 pauses or loses."""
-    return EXIT_STATUS[trial.outcome]
+    return _EXIT_STATUS[trial.outcome]
 
 
 def lines(trial: Trial) -> Iterator[str]:

@@ -15,9 +15,9 @@ from penstock.errors import ConfigError, SourceError
 from penstock.flow.context import Context
 from penstock.flow.trial import hearing, looks
 from penstock.flow.trial.copy_cost import Costs, costs
-from penstock.flow.trial.effects import Outcome, worst
 from penstock.flow.trial.outcomes import PIPELINE, Looks, TableOutcome, outcomes
 from penstock.flow.trial.scratch_schema import differences
+from penstock.shapes.effects import Outcome, worst
 from penstock.shapes.source_table import SourceTable
 from penstock.source import catalog_snapshot, publication, server_info, session
 from penstock.source.catalog_snapshot import CatalogSnapshot

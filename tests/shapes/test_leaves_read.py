@@ -5,13 +5,13 @@ from typing import Any
 
 from penstock.lsn import Lsn
 from penstock.shapes.accepted import Accepted, GonePartition
-from penstock.shapes.column_changes import Following
 from penstock.shapes.partition_bounds import Condition
-from penstock.shapes.partition_fetch import PartitionFetch
+from penstock.shapes.plan import Plan, plan
+from penstock.shapes.reads import LeafRead
 from penstock.shapes.source_table import Attach, Leaf, SourceTable
-from penstock.shapes.table_verdict import Verdict, verdict
-from tests.flow.capture.test_table_verdict import GIVEN, TABLE
-from tests.shapes.tables import HEAP, planned
+from penstock.shapes.steps import Policy
+from tests.shapes.tables import HEAP, known_as
+from tests.shapes.test_rules import GIVEN, TABLE
 
 NAMES = {1: "id", 2: "name", 3: "given"}
 
@@ -41,18 +41,18 @@ PARTED = replace(
 
 def judged(
     now: SourceTable, partitions: Any = "follow", accepted: Accepted | None = None, before: SourceTable = PARTED
-) -> Verdict:
-    following = Following(partitions=partitions)
-    return verdict(planned(before), before.identity, accepted or Accepted(before.shape), now, following=following)
+) -> Plan:
+    known = known_as(before, accepted=accepted or Accepted(before.shape))
+    return plan(known, now, policy=Policy(on_dropped_partition=partitions))
 
 
 def parted(*leaves: Leaf) -> SourceTable:
     return replace(PARTED, leaves=leaves)
 
 
-def fetch(found: Verdict) -> PartitionFetch:
-    assert found.partitions is not None, found.reason
-    return found.partitions
+def read(found: Plan) -> LeafRead:
+    assert found.leaves_read is not None, found.reason
+    return found.leaves_read
 
 
 def test_an_attached_partition_alone_is_read_and_ranges_that_stay_are_joined() -> None:
@@ -61,58 +61,58 @@ def test_an_attached_partition_alone_is_read_and_ranges_that_stay_are_joined() -
         found.reason
         == "partition p9 was attached, and nothing tells rows that it had then from rows that it took since"
     )
-    assert fetch(found) == PartitionFetch(
+    assert read(found) == LeafRead(
         frozenset({9}), ([[1, "int", "0", "20", None]], [[1, "int", "30", "40", None]]), ("p9",)
     )
 
 
 def test_a_partition_that_went_meanwhile_needs_no_bounds_of_its_own() -> None:
-    found = fetch(judged(parted(ONE, THREE, NEW)))
+    found = read(judged(parted(ONE, THREE, NEW)))
     assert found.stays == ([[1, "int", "0", "10", None]], [[1, "int", "30", "40", None]])
     assert found.changed == ("p2", "p9")
 
 
 def test_one_that_was_detached_and_attached_again_is_read() -> None:
     again = replace(TWO, chain=("2 100 99",), attached=(Attach("2 100 99", 7, None),))
-    assert fetch(judged(parted(ONE, again, THREE))).leaves == {2}
+    assert read(judged(parted(ONE, again, THREE))).leaves == {2}
 
 
 def test_what_the_lake_cannot_tell_is_read_along() -> None:
     default = replace(leaf(4, 0, 0), bound=())
     before = parted(ONE, TWO, default)
     found = judged(parted(ONE, TWO, default, NEW), before=before)
-    assert fetch(found).leaves == {4, 9}
+    assert read(found).leaves == {4, 9}
     # with a default partition bounds do not tell what was of one that is gone
-    assert fetch(judged(parted(ONE, default), before=before)).leaves == {4}
+    assert read(judged(parted(ONE, default), before=before)).leaves == {4}
 
 
 def test_unlogged_and_foreign_partitions_are_not_read() -> None:
-    assert fetch(judged(parted(ONE, TWO, THREE, replace(NEW, persistence="u")))).leaves == frozenset()
+    assert read(judged(parted(ONE, TWO, THREE, replace(NEW, persistence="u")))).leaves == frozenset()
 
 
 def test_without_a_partition_that_stays_the_table_is_copied() -> None:
     moved = tuple(replace(each, relfilenode=77 + each.oid) for each in PARTED.leaves)
-    assert judged(parted(*moved, NEW)).partitions is None
+    assert judged(parted(*moved, NEW)).leaves_read is None
 
 
 def test_other_doubts_beside_need_a_copy() -> None:
     now = parted(ONE, TWO, THREE, NEW)
-    assert judged(replace(now, filter_digest="other")).partitions is None
-    assert judged(replace(now, enums={900: ("low",)}, part_versions={900: ("1",)})).partitions is None
-    assert judged(replace(now, columns=(*now.columns, GIVEN))).partitions is not None
+    assert judged(replace(now, filter_digest="other")).leaves_read is None
+    assert judged(replace(now, enums={900: ("low",)}, part_versions={900: ("1",)})).leaves_read is None
+    assert judged(replace(now, columns=(*now.columns, GIVEN))).leaves_read is not None
 
 
 def test_an_added_column_has_the_default_of_the_partitions_that_stay() -> None:
     there = [replace(each, missing=(("given", "x"),)) for each in PARTED.leaves]
     now = parted(*there, replace(NEW, missing=(("given", "another"),)))
     found = judged(replace(now, columns=(*now.columns, replace(GIVEN, missing_text="another"))))
-    assert found.partitions is not None
+    assert found.leaves_read is not None
     assert found.columns[-1].missing_text == "x"
 
 
 def test_where_nobody_has_chosen_a_partition_that_is_gone_needs_a_copy() -> None:
-    assert judged(parted(ONE, THREE, NEW), None).partitions is None
-    assert judged(parted(ONE, TWO, THREE, NEW), None).partitions is not None
+    assert judged(parted(ONE, THREE, NEW), None).leaves_read is None
+    assert judged(parted(ONE, TWO, THREE, NEW), None).leaves_read is not None
 
 
 def gone(one: Leaf, **other: Any) -> Accepted:
@@ -123,29 +123,29 @@ def gone(one: Leaf, **other: Any) -> Accepted:
 
 def test_rows_that_only_the_lake_has_stay_until_their_partition_is_back_as_it_was() -> None:
     kept = leaf(7, 70, 80)
-    found = fetch(judged(parted(ONE, TWO, THREE, NEW), "keep", gone(kept)))
+    found = read(judged(parted(ONE, TWO, THREE, NEW), "keep", gone(kept)))
     assert [[1, "int", "70", "80", None]] in found.stays
     assert [each.oid for each in found.kept] == [7]
 
     back = leaf(7, 70, 80, attached=True)
-    found = fetch(judged(parted(ONE, TWO, THREE, back), "keep", gone(kept)))
+    found = read(judged(parted(ONE, TWO, THREE, back), "keep", gone(kept)))
     assert (found.leaves, found.kept) == ({7}, ())
-    assert judged(parted(ONE, TWO, THREE, replace(back, relfilenode=700)), "keep", gone(kept)).partitions is None
-    assert judged(parted(ONE, TWO, THREE, leaf(9, 75, 76, attached=True)), "keep", gone(kept)).partitions is None
+    assert judged(parted(ONE, TWO, THREE, replace(back, relfilenode=700)), "keep", gone(kept)).leaves_read is None
+    assert judged(parted(ONE, TWO, THREE, leaf(9, 75, 76, attached=True)), "keep", gone(kept)).leaves_read is None
 
 
 def test_a_partition_that_goes_under_keep_stays_in_the_lake() -> None:
-    found = fetch(judged(parted(ONE, THREE, NEW), "keep"))
+    found = read(judged(parted(ONE, THREE, NEW), "keep"))
     assert [each.oid for each in found.kept] == [2]
     assert found.stays == ([[1, "int", "0", "20", None]], [[1, "int", "30", "40", None]])
     # and what may have been truncated by itself is not taken for what it was
-    assert judged(parted(ONE, replace(TWO, relfilenode=22), THREE), "keep").partitions is None
+    assert judged(parted(ONE, replace(TWO, relfilenode=22), THREE), "keep").leaves_read is None
 
 
 def test_bounds_whose_rows_are_still_to_go_do_not_stay() -> None:
     again = leaf(9, 12, 15)
     before = parted(ONE, THREE, again)
     accepted = Accepted(before.shape, gone=gone(TWO, kept=False).gone)
-    assert fetch(
+    assert read(
         judged(parted(ONE, THREE, again, leaf(8, 60, 70, attached=True)), accepted=accepted, before=before)
     ).leaves == {8, 9}

@@ -1,0 +1,243 @@
+"""What became of a table between the shape that the ledger has accepted and the one that a look has found: typed changes. Pure.
+
+Columns are known by attnum: a new name is a rename, whatever else has that name now. The versions of the catalog's rows show also what
+was changed and changed back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Protocol
+
+from penstock.shapes import gone_partitions, object_names
+from penstock.shapes.accepted import Accepted, GonePartition
+from penstock.shapes.changes import (
+    AttributesChanged,
+    Change,
+    ColumnAdded,
+    ColumnAltered,
+    ColumnGone,
+    ColumnRenamed,
+    ColumnRetyped,
+    ColumnShown,
+    FileChanged,
+    FilterChanged,
+    KeyChanged,
+    LabelsChanged,
+    LeafAttached,
+    LeafChanged,
+    LeafGone,
+    TableRenamed,
+    TableUnfit,
+    WholeRowsCompared,
+)
+from penstock.shapes.mirror_column import MirrorColumn, reserved
+from penstock.shapes.replica_identity import strange_partitions
+from penstock.shapes.shape import Shape
+from penstock.shapes.source_table import Leaf, SourceColumn, SourceTable
+from penstock.values.pgtype import PgType
+
+
+class Known(Protocol):
+    """Say what the ledger knows of a table: the lake's columns of it, its replica identity, and the accepted shape."""
+
+    @property
+    def columns(self) -> tuple[MirrorColumn, ...]:
+        """Return the columns that the lake has, or is to have."""
+
+    @property
+    def identity(self) -> str:
+        """Return the replica identity."""
+
+    @property
+    def accepted(self) -> Accepted:
+        """Return what was accepted, and what is still open of it."""
+
+
+def diff(known: Known, now: SourceTable, empty_in: Mapping[int, str] = MappingProxyType({})) -> tuple[Change, ...]:
+    """Return what changed since the accepted shape; `empty_in` are leaves without a row, with the snapshots that show it."""
+    before = known.accepted.shape
+    return (
+        *_unfit(now),
+        *_columns(known, now),
+        *_types(before, now),
+        *(_partitions(known.accepted, now, empty_in) if now.kind == "p" else ()),
+        *(each for each in changed_files(before, now) if each.leaf.oid not in empty_in),
+        *_key(known, now),
+    )
+
+
+def with_shown_defaults(before: Shape, now: SourceTable) -> SourceTable:
+    """Return a table with what rows that the lake has show of columns added since: partitions that were there say it.
+
+    One that was attached may have had a column of the same name, with another default, before the table had it.
+    """
+    if now.kind != "p":
+        return now
+    shown = {name: text for leaf in now.leaves if leaf.oid in before.leaves for name, text in leaf.missing}
+    columns = tuple(
+        each if each.attnum in before.columns else replace(each, missing_text=shown.get(each.name))
+        for each in now.columns
+    )
+    return replace(now, columns=columns)
+
+
+def changed_files(before: Shape, now: SourceTable) -> Iterator[FileChanged]:
+    """Yield the leaves with a new file: a TRUNCATE, an ALTER TABLE that rewrites, and VACUUM FULL all make one."""
+    for leaf in now.leaves:
+        if file_before(before, leaf) != leaf.relfilenode:
+            yield FileChanged(leaf, leaf.oid not in before.leaves, now.changes_silently, now.kind == "p")
+
+
+def file_before(before: Shape, leaf: Leaf) -> int:
+    """Return the file that a leaf had: a table is made with a file of its own oid, and gets another when it is rewritten."""
+    known = before.leaves.get(leaf.oid)
+    if known is not None:
+        return known.file
+    return leaf.oid if leaf.kind == "r" and not leaf.attached else leaf.relfilenode
+
+
+def added_columns(columns: Sequence[MirrorColumn], now: SourceTable) -> list[SourceColumn]:
+    """Return the columns that were not in the stream at the last look."""
+    before = {column.attnum for column in columns}
+    return [column for column in now.columns if column.attnum not in before]
+
+
+def altered_columns(columns: Sequence[MirrorColumn], before: Shape, now: SourceTable) -> list[SourceColumn]:
+    """Return the known columns whose catalog row is another one than at the last look."""
+    known = {column.attnum for column in columns} & before.columns.keys()
+    return [
+        each for each in now.columns if each.attnum in known and before.columns[each.attnum].version != each.version
+    ]
+
+
+def attached_leaves(before: Shape, now: SourceTable) -> Iterator[LeafAttached]:
+    """Yield the partitions that are new and were tables of their own before, with each ATTACH since the last look."""
+    known = {version for leaf in before.leaves.values() for version in leaf.chain}
+    for leaf in now.leaves:
+        since = tuple(each for each in leaf.attached if each.version not in known)
+        if since and leaf.oid not in before.leaves:
+            yield LeafAttached(leaf, since)
+
+
+def _unfit(now: SourceTable) -> Iterator[TableUnfit]:
+    if clash := reserved(column.name for column in now.columns):
+        why = (
+            f"it has a column {clash} now, a name that the lake's tables keep for themselves: rename it, then resync it"
+        )
+        yield TableUnfit(why, "target-clash")
+    if unfound := object_names.problem(now):
+        why = f"{unfound}; {object_names.remedy(now)}, then resync it"
+        yield TableUnfit(why, "no-usable-identity", for_old_rows=True)
+
+
+def _columns(known: Known, now: SourceTable) -> Iterator[Change]:
+    before, columns = known.accepted.shape, known.columns
+    if before.qualified != now.qualified:
+        yield TableRenamed(before.qualified, now.qualified)
+    there = {column.attnum: column for column in now.columns}
+    for column in columns:
+        if not column.dropped:
+            yield from _column(column, there.get(column.attnum), now)
+    files = frozenset(each.leaf.oid for each in changed_files(before, now))
+    for added in added_columns(columns, now):
+        if added.attnum in before.hidden or added.name in before.hidden.values():
+            yield ColumnShown(added)
+        yield ColumnAdded(added, files)
+    yield from (ColumnAltered(column, files) for column in altered_columns(columns, before, now))
+    missing = tuple(column for column in columns if column.dropped or column.attnum not in there)
+    if missing and now.identity == "f" and not now.key:
+        yield WholeRowsCompared(missing)
+
+
+def _column(column: MirrorColumn, found: SourceColumn | None, now: SourceTable) -> Iterator[Change]:
+    if found is None:
+        yield ColumnGone(column, column.attnum in now.hidden_attnums)
+        return
+    if found.name != column.name:
+        yield ColumnRenamed(column, found)
+    if not _same_type(found.type, column.type):
+        yield ColumnRetyped(column, found)
+
+
+def _same_type(one: PgType | None, other: PgType | None) -> bool:
+    if one is None or other is None:
+        return one is other
+    return (
+        (one.oid, one.typmod, one.kind) == (other.oid, other.typmod, other.kind)
+        and _same_type(one.base, other.base)
+        and _same_type(one.element, other.element)
+    )
+
+
+def _types(before: Shape, now: SourceTable) -> Iterator[Change]:
+    if before.filter != now.filter_digest:
+        yield FilterChanged()
+    for oid, labels in now.enums.items():
+        same_rows = _within(before.part_versions.get(oid, ()), now.part_versions.get(oid, ()))
+        if not (same_rows and _within(before.enums.get(oid, ()), labels)):
+            yield LabelsChanged(oid, str(now.part_names.get(oid, oid)))
+    for oid in now.composites:
+        if _other_attributes(before, now, oid):
+            name = str(now.part_names.get(oid, oid))
+            yield from (AttributesChanged(name, column) for column in now.columns if oid in column.parts)
+
+
+def _within(before: Sequence[str], after: Sequence[str]) -> bool:
+    """Return whether all of before is there in the same order, whatever came between."""
+    return [each for each in after if each in before] == list(before)
+
+
+def _other_attributes(before: Shape, now: SourceTable, oid: int) -> bool:
+    """Return whether values of a composite type that was there may have another text than at the last look.
+
+    It has their attributes in order, and no name. An attribute has one number for ever, and no other type while a column holds it.
+    """
+    known = before.composites.get(oid)
+    if known is None:
+        return False
+    numbers = len(before.part_versions.get(oid, ()))
+    types = [attribute[1:] for attribute in now.composites[oid]]
+    return numbers != len(now.part_versions.get(oid, ())) or types != [each[1:] for each in known]
+
+
+def _partitions(accepted: Accepted, now: SourceTable, empty_in: Mapping[int, str]) -> Iterator[Change]:
+    before = accepted.shape
+    gone = (*gone_partitions.missing(before, now), *gone_partitions.emptied(before, empty_in))
+    yield from (LeafGone(each, tuple(_unclear(accepted, now, each))) for each in gone)
+    yield from attached_leaves(before, now)
+    strange = {leaf.oid for leaf in strange_partitions(now)}
+    for leaf in now.leaves:
+        yield from (LeafChanged(leaf, how) for how in _changed_leaf(before, now, leaf, strange=leaf.oid in strange))
+
+
+def _unclear(accepted: Accepted, now: SourceTable, gone: GonePartition) -> Iterator[str]:
+    if not gone.separate(now):
+        yield "its bounds do not tell them from others in the lake"
+    for other in accepted.kept:
+        if not other.apart(gone.bound):
+            yield f"the lake keeps rows of {other.name} within the same bounds, which would go with them"
+
+
+def _changed_leaf(before: Shape, now: SourceTable, leaf: Leaf, *, strange: bool) -> Iterator[str]:
+    known, altered_by = before.leaves.get(leaf.oid), now.altered_by(leaf)
+    if known and known.chain != leaf.chain:
+        yield "was detached and attached again, and may have changed meanwhile"
+    if leaf.persistence != "p" and (known is None or known.persistence == "p"):
+        yield "is unlogged: the stream has none of its changes"
+    if leaf.kind == "f" and known is None:
+        yield "is a foreign table: the stream has none of its changes"
+    if strange and (known is None or (known.identity, set(known.key)) != (leaf.identity, set(leaf.key))):
+        yield "has another replica identity than the partitioned table"
+    if known and altered_by is not None and altered_by != known.altered_by:
+        yield "was altered and has a unique index: it may have had another replica identity for a while"
+
+
+def _key(known: Known, now: SourceTable) -> Iterator[KeyChanged]:
+    before = {column.attnum: column.name for column in known.columns if column.key}
+    after = {column.attnum: column.name for column in now.columns if column.key}
+    if before.keys() != after.keys() or known.identity != now.identity:
+        plain = (known.accepted.shape.kind, now.kind) == ("r", "r")
+        yield KeyChanged(known.identity, now.identity, before, after, plain, now.late_key)

@@ -1,0 +1,179 @@
+"""How little has to be read of a table that changed: values of some columns, or rows of some partitions, or else all of it. Pure.
+
+Columns are enough where every row of the lake is found again by its key. Partitions are enough where one stays: it has been attached
+since the last look, as it is now, so that it has sent every change within its bounds, and no other could hold such rows meanwhile.
+All other rows of the lake are replaced by those of the other partitions: whatever came and went.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from penstock.lsn import Lsn
+from penstock.shapes import enum_labels, partition_bounds
+from penstock.shapes.accepted import Accepted, GonePartition
+from penstock.shapes.partition_bounds import Bound
+from penstock.shapes.shape import Shape
+from penstock.shapes.source_table import Leaf, SourceTable
+from penstock.values.lake_types import innermost
+from penstock.values.pgtype import PgType
+
+_SENT = frozenset({"insert", "update", "delete"})
+BoundData = list[list[Any]]
+"""A bound as plain data, its columns by number."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRead:
+    """Name the columns to read by attnum: of all rows, or of those that hold one of the `labels` in one of these columns."""
+
+    attnums: frozenset[int]
+    labels: tuple[str, ...] | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Return whether every row's values are read."""
+        return self.labels is None
+
+
+@dataclass(frozen=True, slots=True)
+class LeafRead:
+    """Name the leaves to read by oid; their rows replace those of the lake that are within none of the bounds that stay.
+
+    `changed` names the partitions that are read or missing; `kept` are those of which the lake keeps rows that only it has.
+    """
+
+    leaves: frozenset[int]
+    stays: tuple[BoundData, ...]
+    changed: tuple[str, ...] = ()
+    kept: tuple[GonePartition, ...] = ()
+
+
+def column_read(
+    accepted: Accepted, now: SourceTable, whole: Collection[int], enums: Collection[int]
+) -> ColumnRead | None:
+    """Return the columns to read where all values of some, and rows with renamed labels of `enums`, are in doubt.
+
+    None where only a copy of the table is enough.
+    """
+    before, checks = accepted.shape, accepted.grown
+    by_attnum = {column.attnum: column for column in now.columns}
+    if not _rows_are_known(accepted, now) or not set(whole) <= by_attnum.keys():
+        return None
+    # labels that landed rows would be held against are read, too: no window looks at a paused table
+    enums = {*enums, *enum_labels.grown(before, now), *(checks.keys() & now.enums.keys())}
+    holders = [column for column in now.columns if enums & column.parts]
+    attnums = frozenset({*whole, *(column.attnum for column in holders)})
+    if any(by_attnum[attnum].key for attnum in attnums):
+        return None
+    plain = not whole and not checks and all(_is_label(column.type) for column in holders)
+    return ColumnRead(attnums, _new_labels(before, now, enums) if plain else None)
+
+
+def sends_all(sent: Iterable[str]) -> bool:
+    """Return whether a publication sends what makes the lake's rows those of the source."""
+    return set(sent) >= _SENT
+
+
+def leaf_read(
+    accepted: Accepted,
+    now: SourceTable,
+    unsure: Collection[int],
+    gone: Collection[GonePartition] = (),
+    *,
+    keep: bool,
+    through: Lsn,
+) -> LeafRead | None:
+    """Return the partitions to read where rows of those that are `unsure` are in doubt, None where only a copy is enough.
+
+    `gone` are the partitions that are missing or were truncated; `keep` says that the lake is to keep their rows; `through`
+    is how far it has the table.
+    """
+    before = accepted.shape
+    if (before.kind, now.kind) != ("p", "p") or accepted.grown or enum_labels.grown(before, now):
+        return None
+    there = {column.attnum for column in now.columns}
+    bounds = {oid: leaf.bound for oid, leaf in now.shape.leaves.items()}
+    open_ = accepted.leaving_after(through)
+    staying = {
+        leaf.oid
+        for leaf in now.leaves
+        if leaf.oid not in unsure
+        and _was_there(before, leaf)
+        and len(bounds[leaf.oid]) == len(leaf.chain)
+        and partition_bounds.found_in_lake(leaf.bound)
+        and all(each.apart(bounds[leaf.oid]) for each in open_)
+    }
+    read = {leaf.oid: leaf for leaf in now.leaves if leaf.oid not in staying}
+    kept = [*accepted.kept, *((replace(each, kept=True) for each in gone) if keep else ())]
+    kept = [each for each in kept if not _is_back(each, read.get(each.oid), bounds)]
+    if not staying or (keep and any(_may_have_lost_rows(before, leaf) for leaf in read.values())):
+        return None
+    going = [*(bounds[oid] for oid in read), *(() if keep else (each.bound for each in gone))]
+    if any(not _is_told_apart(each, going, there) for each in kept):
+        return None
+    stays = [bounds[oid] for oid in sorted(staying)] + [each.bound for each in kept]
+    changed = {*(leaf.name for leaf in read.values()), *(() if keep else (each.name for each in gone))}
+    return LeafRead(
+        frozenset(oid for oid, leaf in read.items() if leaf.kind == "r" and leaf.persistence == "p"),
+        tuple(map(partition_bounds.data, partition_bounds.joined(stays))),
+        tuple(sorted(changed)),
+        tuple(kept),
+    )
+
+
+def _rows_are_known(accepted: Accepted, now: SourceTable) -> bool:
+    """Return whether the lake's rows are those of the source by key, whatever their values.
+
+    Partitions may come and go while no window looks at them, and a filter may let other rows through than it did.
+    """
+    return (
+        now.kind == "r"
+        and bool(now.key)
+        and now.identity != "n"
+        and now.filter_digest is None
+        and not (now.changes_silently and accepted.undecided)
+    )
+
+
+def _is_label(type: PgType) -> bool:
+    """Return whether a type's text is a label, and nothing else."""
+    return innermost(type).kind == "e"
+
+
+def _new_labels(before: Shape, now: SourceTable, enums: Iterable[int]) -> tuple[str, ...]:
+    """Return the labels whose catalog rows are others than at the last look: rows may show them under another name."""
+    versions = ((label, version, oid) for oid in enums for label, version in _labels(now, oid))
+    return tuple(
+        sorted({label for label, version, oid in versions if version not in before.part_versions.get(oid, ())})
+    )
+
+
+def _labels(now: SourceTable, oid: int) -> Iterable[tuple[str, str]]:
+    return zip(now.enums[oid], now.part_versions[oid], strict=True)
+
+
+def _was_there(before: Shape, leaf: Leaf) -> bool:
+    known = before.leaves.get(leaf.oid)
+    return known is not None and known.chain == leaf.chain
+
+
+def _is_back(kept: GonePartition, leaf: Leaf | None, bounds: Mapping[int, Bound]) -> bool:
+    """Return whether a partition whose rows only the lake has is there again, with the rows that it had."""
+    return (
+        leaf is not None and kept.snapshot is None and kept.file == leaf.relfilenode and kept.bound == bounds[leaf.oid]
+    )
+
+
+def _may_have_lost_rows(before: Shape, leaf: Leaf) -> bool:
+    """Return whether a partition may have been truncated: what is to be kept of it is in no other place than the lake."""
+    known = before.leaves.get(leaf.oid)
+    return known is not None and known.file != leaf.relfilenode
+
+
+def _is_told_apart(kept: GonePartition, bounds: Iterable[Bound], there: Collection[int]) -> bool:
+    """Return whether the lake tells the rows of a partition that is kept from those that are to be replaced."""
+    known = all(each.column in there for each in kept.bound)
+    return known and partition_bounds.found_in_lake(kept.bound) and all(map(kept.apart, bounds))

@@ -1,0 +1,246 @@
+"""What follows from each kind of change of a source table, what that costs, and what readers of the lake see of it. Pure.
+
+What the lake pays is in proportion to what the source paid: a change that is metadata there is metadata here, and one for which
+the server wrote rows again may cost a read of these. docs/schema-changes.md is printed from `RULES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.shapes import effects
+from penstock.shapes.changes import (
+    AttributesChanged,
+    Change,
+    ColumnAdded,
+    ColumnAltered,
+    ColumnGone,
+    ColumnRenamed,
+    ColumnRetyped,
+    ColumnShown,
+    FileChanged,
+    FilterChanged,
+    KeyChanged,
+    LabelsChanged,
+    LeafAttached,
+    LeafChanged,
+    LeafGone,
+    TableRenamed,
+    TableUnfit,
+    WholeRowsCompared,
+)
+from penstock.shapes.effects import Effect
+from penstock.shapes.mirror_column import MirrorColumn
+from penstock.shapes.source_table import SourceColumn
+from penstock.shapes.steps import Ask, Copy, Event, EventName, Evidence, Follow, Policy, Read, Step, Wait
+from penstock.values.defaults import Unsupported, default_literal
+from penstock.values.lake_types import innermost
+from penstock.values.pgtype import type_name
+from penstock.values.type_change import followed, sent_as_real, widened
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Decide what follows from a change, and say what its cases mean."""
+
+    decide: Callable[[Any, Evidence, Policy], Step]
+    effects: tuple[Effect, ...] = ()
+
+
+def _table_unfit(change: TableUnfit, evidence: Evidence, policy: Policy) -> Step:
+    return Wait(change.why, change.slug) if policy.sends_old or not change.for_old_rows else Follow()
+
+
+def _table_renamed(change: TableRenamed, evidence: Evidence, policy: Policy) -> Step:
+    return Copy(f"the table was renamed from {change.before} to {change.now}, and the lake's name shows its rows still")
+
+
+def _column_added(change: ColumnAdded, evidence: Evidence, policy: Policy) -> Step:
+    new, event = change.now, Event("add-column", f"column {change.now.name} was added", _xid(change.now))
+    if new.missing_text is not None and not new.as_text:
+        # Iceberg has no form of a list or map, nor of a value beyond the lake's type
+        found = default_literal(new.type, new.missing_text)
+        if isinstance(found, Unsupported):
+            why = f"column {new.name} was added with a constant default that the lake's column cannot have: {found.reason}"
+            return Read(why, column=new.attnum, event=event)
+    if new.missing_text is None and change.files - evidence.files_explained:
+        # `vacuum full`, too, writes a default into old rows
+        why = f"column {new.name} was added and the table rewritten: a default may have been written into every row"
+        return Ask(Read(why, column=new.attnum, event=event))
+    return Follow(event)
+
+
+def _column_shown(change: ColumnShown, evidence: Evidence, policy: Policy) -> Step:
+    name = change.now.name
+    why = f"column {name} was generated or not published, and is in the stream now: old rows show stored values"
+    return Read(why, column=change.now.attnum)
+
+
+def _column_altered(change: ColumnAltered, evidence: Evidence, policy: Policy) -> Step:
+    column = change.now
+    if column.attnum in evidence.values_kept or not change.files - evidence.harmless:
+        return Follow()
+    why = f"column {column.name} was altered and the table rewritten: its old rows may hold other values"
+    return Ask(Read(why, column=column.attnum))
+
+
+def _column_renamed(change: ColumnRenamed, evidence: Evidence, policy: Policy) -> Step:
+    text = f"column {change.column.name} was renamed to {change.now.name}"
+    return Follow(Event("rename-column", text, _xid(change.now))) if policy.follows else Copy(text)
+
+
+def _column_retyped(change: ColumnRetyped, evidence: Evidence, policy: Policy) -> Step:
+    before, now = change.column, change.now
+    text = f"column {now.name} changed its type from {type_name(before.type)} to {type_name(now.type)}"
+    event = Event("retype-column", text, _xid(now))
+    same = followed(before.type, now.type) or (now.attnum in evidence.values_kept and _widened(before, now))
+    return Follow(event) if policy.follows and same else Read(text, column=now.attnum, event=event)
+
+
+def _widened(before: MirrorColumn, now: SourceColumn) -> bool:
+    """Return whether a cast that keeps all values is metadata: a key of `real` is not, since rows are found by the texts of their keys."""
+    rounded = sent_as_real(innermost(before.type).oid, now.type)
+    return widened(before.type, now.type) and not (rounded and (before.key or now.key))
+
+
+def _column_gone(change: ColumnGone, evidence: Evidence, policy: Policy) -> Step:
+    column = change.column
+    if change.hidden:
+        return Copy(f"column {column.name} is not in the stream any more: it is generated or not published")
+    text = f"column {column.name} was dropped"
+    if not policy.follows:
+        return Copy(text)
+    if column.key and policy.on_dropped_column == "drop":
+        return Copy(f"{text}, and older changes find their rows by it")
+    return Follow(Event("drop-column", text))
+
+
+def _whole_rows_compared(change: WholeRowsCompared, evidence: Evidence, policy: Policy) -> Step:
+    kept = (each.name for each in change.missing if each.dropped or policy.on_dropped_column == "keep")
+    name = next(kept, None)
+    if name is None:
+        return Follow()
+    return Copy(f"column {name} was dropped, and without a key only whole rows tell which of the lake's are meant")
+
+
+def _filter_changed(change: FilterChanged, evidence: Evidence, policy: Policy) -> Step:
+    return Copy("the publication's row filter changed")
+
+
+def _labels_changed(change: LabelsChanged, evidence: Evidence, policy: Policy) -> Step:
+    return Read(f"a label of enum {change.name} was renamed or moved, perhaps back", enum=change.oid)
+
+
+def _attributes_changed(change: AttributesChanged, evidence: Evidence, policy: Policy) -> Step:
+    why = f"composite type {change.name} got or lost an attribute, perhaps both"
+    return Read(why, column=change.column.attnum)
+
+
+def _leaf_gone(change: LeafGone, evidence: Evidence, policy: Policy) -> Step:
+    gone, chosen = change.partition, policy.on_dropped_partition
+    lost = "detached or dropped" if gone.snapshot is None else "truncated by itself"
+    what = f"partition {gone.name} was {lost} with its rows"
+    if chosen is None:
+        # what is not ready yet is copied again, whatever was chosen
+        return Copy(f"{what}, and lake.on_dropped_partition does not say what follows" if policy.follows else what)
+    rows = "the lake keeps its rows" if chosen == "keep" else "its rows go"
+    name: EventName = "drop-partition" if gone.snapshot is None else "truncate-partition"
+    event = Event(name, f"partition {gone.name} was {lost}, and {rows}")
+    if chosen == "follow" and change.unclear:
+        return Read("; ".join(f"{what}, and {why}" for why in change.unclear), leaf=gone.oid, event=event)
+    return Follow(event)
+
+
+def _leaf_attached(change: LeafAttached, evidence: Evidence, policy: Policy) -> Step:
+    leaf = change.leaf
+    if leaf.oid not in evidence.harmless:
+        why = "and nothing tells rows that it had then from rows that it took since"
+        return Ask(Read(f"partition {leaf.name} was attached, {why}", leaf=leaf.oid))
+    if change.has_other_file and leaf.oid not in evidence.never_used:
+        # what is empty now may have taken rows since
+        why = f"partition {leaf.name} was attached and rewritten or truncated: rows that it took may be gone"
+        return Ask(Read(why, leaf=leaf.oid))
+    return Follow()
+
+
+def _leaf_changed(change: LeafChanged, evidence: Evidence, policy: Policy) -> Step:
+    return Read(f"partition {change.leaf.name} {change.how}", leaf=change.leaf.oid)
+
+
+def _file_changed(change: FileChanged, evidence: Evidence, policy: Policy) -> Step:
+    leaf = change.leaf
+    rewritten = bool(evidence.values_kept) and not change.new
+    if not change.silent or rewritten or leaf.oid in evidence.harmless:
+        return Follow()
+    why = (
+        f"{'partition ' if change.partition else ''}{leaf.name} has a new file, and nothing tells that it has the rows of before: "
+        "it was truncated by itself, rewritten, or unlogged for a while"
+    )
+    return Ask(Read(why, leaf=leaf.oid))
+
+
+def _key_changed(change: KeyChanged, evidence: Evidence, policy: Policy) -> Step:
+    """Follow where each change of a row says itself which columns it is found by; of partitions each has its own."""
+    before, now = change.key_before, change.key_now
+    if policy.follows and before and before.keys() == now.keys() and "n" not in (change.before, change.now):
+        how = {"d": "the primary key", "i": "an index", "f": "full"}[change.now]
+        return Follow(Event("replica-identity", f"the replica identity is {how} now, with the same key"))
+    late = change.late and change.before == change.now and bool(before)
+    reason = (
+        "the key is deferrable now, in a partition at least, and tells no rows apart"
+        if late
+        else "the replica identity changed"
+    )
+    if not (policy.follows and change.plain):
+        return Copy(reason)
+    why = ", because the primary key is deferrable" if change.late else ""
+    text = f"the key is {_named(now, change.now)} now{why}, it was {_named(before, change.before)}"
+    return Follow(Event("drop-key" if change.now == "n" else "change-key", text), frozenset(before), reason)
+
+
+def _named(key: Mapping[int, str], identity: str) -> str:
+    if key:
+        return f"({', '.join(key.values())})"
+    return "the whole row" if identity == "f" else "none, for inserts only"
+
+
+def _xid(column: SourceColumn) -> int | None:
+    """Return who wrote the column's row of the catalog last."""
+    return int(column.version) if column.version.isdigit() else None
+
+
+RULES: Mapping[type[Change], Rule] = {
+    ColumnAdded: Rule(_column_added, effects.COLUMN_ADDED),
+    ColumnShown: Rule(_column_shown),
+    ColumnRenamed: Rule(_column_renamed, effects.COLUMN_RENAMED),
+    ColumnGone: Rule(_column_gone, effects.COLUMN_GONE),
+    ColumnRetyped: Rule(_column_retyped, effects.COLUMN_RETYPED),
+    ColumnAltered: Rule(_column_altered, effects.COLUMN_ALTERED),
+    LabelsChanged: Rule(_labels_changed, effects.LABELS_CHANGED),
+    AttributesChanged: Rule(_attributes_changed, effects.ATTRIBUTES_CHANGED),
+    KeyChanged: Rule(_key_changed, effects.KEY_CHANGED),
+    WholeRowsCompared: Rule(_whole_rows_compared),
+    LeafAttached: Rule(_leaf_attached, effects.LEAF_ATTACHED),
+    LeafChanged: Rule(_leaf_changed, effects.LEAF_CHANGED),
+    LeafGone: Rule(_leaf_gone, effects.LEAF_GONE),
+    FileChanged: Rule(_file_changed, effects.FILE_CHANGED),
+    TableRenamed: Rule(_table_renamed, effects.TABLE_RENAMED),
+    FilterChanged: Rule(_filter_changed, effects.FILTER_CHANGED),
+    TableUnfit: Rule(_table_unfit),
+}
+
+
+def effect(event: EventName, policy: Policy) -> Effect:
+    """Return what a change that is followed means under a policy."""
+    found = (each for rule in RULES.values() for each in rule.effects)
+    return next(each for each in found if each.holds(event, policy))
+
+
+def markdown() -> str:
+    """Return the table of changes of docs/schema-changes.md."""
+    rows = (each for rule in RULES.values() for each in rule.effects)
+    return "\n".join(
+        ["| change at the source | what happens | cost | readers see |", "|---|---|---|---|", *map(str, rows)]
+    )

@@ -1,0 +1,117 @@
+"""What may follow from a change of a source table, and by which evidence and settings that is decided. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+EventName = Literal[
+    "add-column",
+    "rename-column",
+    "drop-column",
+    "retype-column",
+    "replica-identity",
+    "change-key",
+    "drop-key",
+    "rename-table",
+    "drop-partition",
+    "truncate-partition",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Hold what rows, the stream and the event trigger have shown beyond the catalog; leaves are given by oid.
+
+    `files_explained`: their new file is the work of a TRUNCATE in the stream, or of a rewrite as they were. `rows_sent`: their rows show
+    that a new file, or an arrival, hides nothing. `never_used`: they are new and empty, and in no message of the stream. `empty_in`: they have a
+    new file and no row, with the snapshots that show it. `values_kept` are columns of which it is told that no command has changed
+    a value, set the table unlogged or emptied a partition.
+    """
+
+    files_explained: frozenset[int] = frozenset()
+    rows_sent: frozenset[int] = frozenset()
+    never_used: frozenset[int] = frozenset()
+    empty_in: Mapping[int, str] = field(default_factory=dict)
+    values_kept: Collection[int] = ()
+
+    @property
+    def harmless(self) -> frozenset[int]:
+        """Return the leaves whose new file, or arrival, hides nothing of the rows that were sent."""
+        return self.files_explained | self.rows_sent | self.never_used
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Say what is followed: with `follows`, all that can be; else added columns alone, as for what is copied again anyway.
+
+    `sends_old`: updates or deletes are sent, which have to find their rows. The others are keys of `lake` in the pipeline file.
+    """
+
+    follows: bool = True
+    sends_old: bool = True
+    on_dropped_column: Literal["keep", "drop"] = "keep"
+    on_dropped_partition: Literal["follow", "keep"] | None = None
+    on_renamed_table: Literal["follow", "keep"] = "follow"
+
+
+ADDED_ONLY = Policy(follows=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Name a change that the lake follows, in words, and the 32-bit id of its transaction where the catalog has it."""
+
+    name: EventName
+    text: str
+    xid: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """Follow by metadata.
+
+    `finds_by` are the columns by which changes of before find their rows, where others do from now on. It stands against a read of
+    these, and against any read where there are none: then the table is copied, for this `reason` too.
+    """
+
+    event: Event | None = None
+    finds_by: frozenset[int] | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Read the values of a column, or those that hold labels of an enum, or the rows of a leaf."""
+
+    reason: str
+    column: int | None = None
+    enum: int | None = None
+    leaf: int | None = None
+    event: Event | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Ask rows and stream whether a new file or an arrival hides anything; without an answer, read."""
+
+    otherwise: Read
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """Copy the table."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Wait for a person."""
+
+    reason: str
+    slug: str
+
+
+Step = Follow | Ask | Read | Copy | Wait
