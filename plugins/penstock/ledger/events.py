@@ -37,7 +37,6 @@ class StatusRecord:
     newest_window: WindowRecord | None
     unmerged_windows: int
     unmerged_rows: int
-    unmerged_bytes: int
     tables: dict[str, int]
     paused: tuple[TableRecord, ...]
     waiting: tuple[TableRecord, ...]
@@ -102,7 +101,7 @@ class Events(Part):
         """Return everything that a person wants to know at a glance; raises LedgerError("not-bootstrapped")."""
         with self.transaction(frozen=True) as transaction:
             pipeline = find(transaction, name)
-            ((counts, unmerged, rows, size),) = transaction.rows("events/window_totals", name=name)
+            ((counts, unmerged, rows),) = transaction.rows("events/window_totals", name=name)
             ((tables,),) = transaction.rows("events/tables_by_state", name=name)
             newest: list[WindowRecord] = []
             if pipeline.position:
@@ -115,7 +114,6 @@ class Events(Part):
                 newest_window=newest[0] if newest else None,
                 unmerged_windows=unmerged,
                 unmerged_rows=rows,
-                unmerged_bytes=size,
                 tables=tables,
                 paused=tuple(tables_of(transaction, name, states=["paused"])),
                 waiting=tuple(table for table in tables_of(transaction, name, states=["new"]) if table.waits),
