@@ -46,10 +46,10 @@ def feed(
     horizon: int = HORIZON,
     skip_origins: frozenset[str] = NO_ORIGINS,
     *,
-    hears: bool = False,
+    reads_ddl: bool = False,
 ) -> tuple[list[ChangeBlock], Totals]:
     """Run the columnar decoder over whole arrays."""
-    decoder = ColumnarDecoder(xid_horizon=horizon, skip_origins=skip_origins, hears=hears)
+    decoder = ColumnarDecoder(xid_horizon=horizon, skip_origins=skip_origins, reads_ddl=reads_ddl)
     blocks = [block for array in arrays for block in decoder.feed(array)]
     return blocks, decoder.finish()
 

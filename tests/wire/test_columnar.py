@@ -441,7 +441,7 @@ def test_where_no_cache_folder_is_writable_the_passes_compile_without_one() -> N
 # --- what the source's event trigger tells ---------------------------------------------------------------------
 
 
-def told(columns: dict[int, tuple[str, int, int]], dropped: dict[int, int]) -> m.LogicalMessage:
+def ddl_event(columns: dict[int, tuple[str, int, int]], dropped: dict[int, int]) -> m.LogicalMessage:
     state = TableState(1, "1.2 3.4", len(columns) + len(dropped), columns, dropped, 900)
     return message({"version": VERSION, **state.to_json(), "xid": "900"})
 
@@ -465,17 +465,17 @@ def test_the_same_names_begin_another_split_where_they_are_told_to_be_other_colu
         BEGIN,
         T,
         insert(T, "1", "a"),
-        told(first, {}),
+        ddl_event(first, {}),
         T,
         insert(T, "2", "b"),
-        told(first, {}),
+        ddl_event(first, {}),
         T,
         insert(T, "3", "c"),
     ]
-    stream += [told({1: ("id", 23, -1)}, {2: 900}), told(second, {2: 900}), T, insert(T, "4", "d"), COMMIT]
+    stream += [ddl_event({1: ("id", 23, -1)}, {2: 900}), ddl_event(second, {2: 900}), T, insert(T, "4", "d"), COMMIT]
 
     for cuts in ([], range(1, len(stream))):
-        blocks, totals = feed(batches(encoded(stream), cuts), hears=True)
+        blocks, totals = feed(batches(encoded(stream), cuts), reads_ddl=True)
         ids = {
             split: [
                 row
@@ -487,55 +487,59 @@ def test_the_same_names_begin_another_split_where_they_are_told_to_be_other_colu
         }
         assert ids == {0: ["1"], 1: ["2", "3"], 2: ["4"]}
         assert totals.after == {(T, 0): {0}, (T, 1): {1, 2}, (T, 2): {4}}
-        assert [list(each.state.columns) for each in totals.told[1]] == [[1, 2], [1, 2], [1], [1, 3]]
+        assert [list(each.state.columns) for each in totals.ddl_events[1]] == [[1, 2], [1, 2], [1], [1, 3]]
 
 
 def test_a_file_that_is_told_before_a_rewrite_goes_with_the_next_state_of_its_table() -> None:
     before = {"version": VERSION, "trigger": "1.2 3.4", "xid": "900", "oid": 1, "rewrites": 16400, "empty": False}
     stream = [
         BEGIN,
-        told({1: ("id", 23, -1)}, {}),
+        ddl_event({1: ("id", 23, -1)}, {}),
         message(before),
-        told({1: ("id", 23, -1)}, {}),
-        told({1: ("id", 23, -1)}, {}),
+        ddl_event({1: ("id", 23, -1)}, {}),
+        ddl_event({1: ("id", 23, -1)}, {}),
         COMMIT,
     ]
-    _, totals = feed(batches(encoded(stream)), hears=True)
+    _, totals = feed(batches(encoded(stream)), reads_ddl=True)
 
-    assert [each.rewrote for each in totals.told[1]] == [None, FileBefore(1, "1.2 3.4", 900, 16400, empty=False), None]
+    assert [each.rewrote for each in totals.ddl_events[1]] == [
+        None,
+        FileBefore(1, "1.2 3.4", 900, 16400, empty=False),
+        None,
+    ]
 
 
 @pytest.mark.parametrize(
     "text", [b"", b"[]", b"{}", b"null", b'{"version": 1}', b'{"version": 2}', b"\xff", b"[" * 9999]
 )
 def test_a_message_of_the_trigger_that_says_nothing_is_counted(text: bytes) -> None:
-    stream = [BEGIN, told({1: ("id", 23, -1)}, {}), message(text), told({}, {1: 7}), COMMIT]
-    _, totals = feed(batches(encoded(stream)), hears=True)
+    stream = [BEGIN, ddl_event({1: ("id", 23, -1)}, {}), message(text), ddl_event({}, {1: 7}), COMMIT]
+    _, totals = feed(batches(encoded(stream)), reads_ddl=True)
 
-    assert totals.lapses == 1
-    assert [each.lapses for each in totals.told[1]] == [0, 1]
+    assert totals.ddl_gaps == 1
+    assert [each.ddl_gaps for each in totals.ddl_events[1]] == [0, 1]
 
 
 def test_what_is_told_is_bounded_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(controls, "TOLD_BYTES", 1000)
-    stream = [BEGIN, *(told({1: ("id", 23, -1)}, {}) for _ in range(100)), COMMIT]
+    monkeypatch.setattr(controls, "DDL_BYTES", 1000)
+    stream = [BEGIN, *(ddl_event({1: ("id", 23, -1)}, {}) for _ in range(100)), COMMIT]
 
-    _, totals = feed(batches(encoded(stream)), hears=True)
+    _, totals = feed(batches(encoded(stream)), reads_ddl=True)
 
-    assert len(totals.told[1]) + totals.lapses == 100
-    assert len(totals.told[1]) < 10
+    assert len(totals.ddl_events[1]) + totals.ddl_gaps == 100
+    assert len(totals.ddl_events[1]) < 10
 
 
 def test_a_message_that_is_sent_again_in_its_transaction_counts_once() -> None:
-    one, other = told({1: ("id", 23, -1)}, {}), told({}, {1: 7})
-    _, totals = feed(batches(encoded([BEGIN, one, one, other, one, other, COMMIT])), hears=True)
+    one, other = ddl_event({1: ("id", 23, -1)}, {}), ddl_event({}, {1: 7})
+    _, totals = feed(batches(encoded([BEGIN, one, one, other, one, other, COMMIT])), reads_ddl=True)
 
-    assert [list(each.state.columns) for each in totals.told[1]] == [[1], []]
-    assert totals.lapses == 0
+    assert [list(each.state.columns) for each in totals.ddl_events[1]] == [[1], []]
+    assert totals.ddl_gaps == 0
 
 
 def test_who_does_not_hear_the_trigger_reads_none_of_its_messages() -> None:
     lost = m.LogicalMessage(False, Lsn(0x90), PREFIX, content(b"no JSON", 1))
-    for hears, stream in ((False, [BEGIN, told({}, {1: 7}), message(b"no JSON"), COMMIT]), (True, [lost])):
-        _, totals = feed(batches(encoded(stream)), hears=hears)
-        assert (totals.heard, totals.told, totals.lapses) == (hears, {}, 0)
+    for reads_ddl, stream in ((False, [BEGIN, ddl_event({}, {1: 7}), message(b"no JSON"), COMMIT]), (True, [lost])):
+        _, totals = feed(batches(encoded(stream)), reads_ddl=reads_ddl)
+        assert (totals.reads_ddl, totals.ddl_events, totals.ddl_gaps) == (reads_ddl, {}, 0)

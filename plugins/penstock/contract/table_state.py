@@ -88,7 +88,7 @@ class FileBefore:
 
 @dataclass(frozen=True, slots=True)
 class TableStates:
-    """Hold the last states that a window's messages told, where no message that said nothing came after; `lapsed`: one came."""
+    """Hold the last states that a window's DDL events left, where no message that said nothing came after; `has_gap`: one came."""
 
     last: Sequence[TableState] = ()
-    lapsed: bool = False
+    has_gap: bool = False

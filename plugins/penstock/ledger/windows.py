@@ -257,7 +257,7 @@ def windows(
 
 def keep_states(transaction: Transaction, name: str, states: TableStates | None) -> None:
     """Keep the last states that were told; none of those known where something may have been missed since."""
-    if states is None or states.lapsed:
+    if states is None or states.has_gap:
         transaction.change("windows/doubt_column_looks", name=name)
         transaction.change("windows/forget_table_states", name=name, oids=None)
     if states is None:

@@ -24,12 +24,12 @@ from penstock.errors import ProtocolError
 from penstock.lsn import Lsn
 from penstock.wire.arrays import NONE, Progress, Rows, Sizes, Transactions
 from penstock.wire.batch import MessageBatch, explain
-from penstock.wire.controls import ControlReader, Partition, Told, read_relation
+from penstock.wire.controls import ControlReader, DdlEvent, Partition, read_relation
 from penstock.wire.cursor import NEXT_STEP
 from penstock.wire.messages import Relation, RelationColumn, Type
 from penstock.wire.pgoutput import Decoder, Place, Within
 
-__all__ = ["ChangeBlock", "ColumnarDecoder", "Relation", "RelationColumn", "Told", "Totals", "warm_up"]
+__all__ = ["ChangeBlock", "ColumnarDecoder", "DdlEvent", "Relation", "RelationColumn", "Totals", "warm_up"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,8 @@ class ChangeBlock:
 class Totals:
     """Say what a decoder has seen; `changes` are the rows it gave, those of skipped origins are counted apart.
 
-    `told` holds what the event trigger told, by table, where it was `heard`; `lapses` counts its messages that say nothing. `after`
-    says for each relation and split where it was announced: so many states of the table had been told.
+    `ddl_events` holds what the event trigger logged, by table, where the window `reads_ddl`; `ddl_gaps` counts its messages that say nothing.
+    `after` says for each relation and split where it was announced: after so many events of the table.
     """
 
     messages: int
@@ -66,9 +66,9 @@ class Totals:
     partitions: tuple[Partition, ...]
     first_commit_lsn: Lsn | None
     last_commit_lsn: Lsn | None
-    heard: bool = False
-    told: Mapping[int, Sequence[Told]] = field(default_factory=dict)
-    lapses: int = 0
+    reads_ddl: bool = False
+    ddl_events: Mapping[int, Sequence[DdlEvent]] = field(default_factory=dict)
+    ddl_gaps: int = 0
     after: Mapping[tuple[Relation, int], frozenset[int]] = field(default_factory=dict)
 
 
@@ -76,17 +76,19 @@ class ColumnarDecoder:
     """Decode the messages of one peek, batch by batch; after a ProtocolError it is of no more use.
 
     `xid_horizon` is the 64-bit xmax of `pg_current_snapshot()`, taken before the peek. Transactions whose origin is in
-    `skip_origins` are checked and counted but give no rows. `hears`: the peek brings the event trigger's messages, each proved
+    `skip_origins` are checked and counted but give no rows. `reads_ddl`: the peek brings the event trigger's messages, each proved
     to be its own; else no content of a logical message is looked at.
     """
 
-    def __init__(self, *, xid_horizon: int, skip_origins: frozenset[str] = frozenset(), hears: bool = False) -> None:
+    def __init__(
+        self, *, xid_horizon: int, skip_origins: frozenset[str] = frozenset(), reads_ddl: bool = False
+    ) -> None:
         # numba takes a second to import: not before the first decoding
         from penstock.wire import assemble, passes  # noqa: PLC0415
 
         self._passes, self._assemble = passes, assemble
         self._horizon = xid_horizon
-        self._controls = ControlReader(skip_origins, hears=hears)
+        self._controls = ControlReader(skip_origins, reads_ddl=reads_ddl)
         self._progress = Progress()
         self._transactions = Transactions.allocate(0)
         self._messages = 0
@@ -128,9 +130,9 @@ class ColumnarDecoder:
             partitions=tuple(self._partitions.values()),
             first_commit_lsn=self._first_lsn,
             last_commit_lsn=self._newest_lsn() if progress.transactions else None,
-            heard=controls.hears,
-            told=controls.told,
-            lapses=controls.lapses,
+            reads_ddl=controls.reads_ddl,
+            ddl_events=controls.ddl_events,
+            ddl_gaps=controls.ddl_gaps,
             after=controls.places(),
         )
 

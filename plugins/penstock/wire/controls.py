@@ -2,7 +2,7 @@
 
 Shapes, origins and skipping become numbers in small arrays, one entry per control message. A relation gets a new version
 when its RELATION message says something new; the server repeats identical ones after any ANALYZE or CREATE INDEX. It also
-gets one where the source's event trigger has told that the same names are other columns now (`contract/table_state.py`).
+gets one where the source's event trigger has logged that the same names are other columns now (`contract/table_state.py`).
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ class Partition:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """Hold what the event trigger told of one table, in stream order, with how many of its messages said nothing until then.
+class DdlEvent:
+    """Hold one event of the DDL log of one table, in stream order, with how many of its messages said nothing until then.
 
-    `rewrote` is the file of which it told right before: the one that the same command has rewritten.
+    `rewrote` is the file that the log named right before: the one that the same command has rewritten.
     """
 
     state: TableState
-    lapses: int
+    ddl_gaps: int
     rewrote: FileBefore | None = None
 
 
-TOLD_BYTES = 64 << 20
+DDL_BYTES = 64 << 20
 """Of messages that are kept; whatever else comes in one peek is taken for messages that say nothing."""
 
 
@@ -49,20 +49,20 @@ class ControlReader:
     """Read control messages in stream order and remember what they have named.
 
     `shapes` are all relation shapes so far, by version, and `splits` count for each how often its content had stood for other
-    columns before; `after` are the places of its announcements: so many states of its table had been `told`. `origins` are all
-    origins, by number; `lapses` counts the event trigger's messages that say nothing, where the reader `hears` it.
+    columns before; `after` are the places of its announcements: after so many `ddl_events` of its table. `origins` are all
+    origins, by number; `ddl_gaps` counts the event trigger's messages that say nothing, where the reader `reads_ddl`.
     """
 
-    def __init__(self, skip_origins: frozenset[str], *, hears: bool) -> None:
-        self.hears = hears
+    def __init__(self, skip_origins: frozenset[str], *, reads_ddl: bool) -> None:
+        self.reads_ddl = reads_ddl
         self.shapes: list[Relation] = []
         self.splits: list[int] = []
         self.after: list[set[int]] = []
-        self.told: dict[int, list[Told]] = {}
-        self.lapses = 0
+        self.ddl_events: dict[int, list[DdlEvent]] = {}
+        self.ddl_gaps = 0
         self._rewritten: dict[int, FileBefore] = {}
-        self._told_bytes = 0
-        self._told_last = (0, 0)
+        self._ddl_bytes = 0
+        self._ddl_last = (0, 0)
         self._numbers: list[tuple[int, ...] | None] = []
         self._known: dict[tuple[Relation, tuple[int, ...] | None], int] = {}
         self._times: dict[Relation, int] = {}
@@ -81,7 +81,7 @@ class ControlReader:
         return {oid: self.shapes[version] for oid, version in present if version != NONE}
 
     def places(self) -> dict[tuple[Relation, int], frozenset[int]]:
-        """Return after how many told states of its table each relation, by content and split, was announced."""
+        """Return after how many DDL events of its table each relation, by content and split, was announced."""
         found: dict[tuple[Relation, int], frozenset[int]] = {}
         for shape, split, after in zip(self.shapes, self.splits, self.after, strict=True):
             found[shape, split] = found.get((shape, split), frozenset()) | after
@@ -112,8 +112,8 @@ class ControlReader:
                     self.origins.append(name)
                 return self.origins.index(name)
             case LogicalMessage(transactional=transactional, prefix=prefix, content=content):
-                if self.hears and transactional and prefix == ddl_message.PREFIX:
-                    self._hear(content)
+                if self.reads_ddl and transactional and prefix == ddl_message.PREFIX:
+                    self._note_ddl(content)
                 self.transactional += transactional
                 self.other += not transactional
                 return int(transactional)
@@ -130,13 +130,13 @@ class ControlReader:
         return replace(relation, columns=tuple(named))
 
     def _version(self, relation: Relation) -> int:
-        told = self.told.get(relation.oid, [])
-        numbers = told[-1].state.attnums(relation_columns(relation)) if told else None
+        events = self.ddl_events.get(relation.oid, [])
+        numbers = events[-1].state.attnums(relation_columns(relation)) if events else None
         version = self._newest.get(relation.oid, NONE)
         if version == NONE or (self.shapes[version], self._numbers[version]) != (relation, numbers):
             version = self._version_of(relation, numbers)
             self._newest[relation.oid] = version
-        self.after[version].add(len(told))
+        self.after[version].add(len(events))
         return version
 
     def _version_of(self, relation: Relation, numbers: tuple[int, ...] | None) -> int:
@@ -150,21 +150,21 @@ class ControlReader:
         self.splits.append(self._known[relation, numbers])
         return version
 
-    def _hear(self, content: bytes) -> None:
-        """Note what the event trigger tells, once: whoever reads the WAL may send a message again, in its own transaction."""
-        self._told_bytes += len(content)
-        place, state = ddl_message.read_message(content) if self._told_bytes <= TOLD_BYTES else (0, None)
+    def _note_ddl(self, content: bytes) -> None:
+        """Note what the event trigger logs, once: whoever reads the WAL may send a message again, in its own transaction."""
+        self._ddl_bytes += len(content)
+        place, state = ddl_message.read_message(content) if self._ddl_bytes <= DDL_BYTES else (0, None)
         if state is None:
-            self.lapses += 1
+            self.ddl_gaps += 1
             return
-        if (state.xid, place) <= self._told_last and state.xid == self._told_last[0]:
+        if (state.xid, place) <= self._ddl_last and state.xid == self._ddl_last[0]:
             return
-        self._told_last = (state.xid, place)
+        self._ddl_last = (state.xid, place)
         if isinstance(state, FileBefore):
             self._rewritten[state.oid] = state
         else:
-            told = Told(state, self.lapses, self._rewritten.pop(state.oid, None))
-            self.told.setdefault(state.oid, []).append(told)
+            event = DdlEvent(state, self.ddl_gaps, self._rewritten.pop(state.oid, None))
+            self.ddl_events.setdefault(state.oid, []).append(event)
 
     def _extend_catalogue(self) -> None:
         before = dict(zip(self.catalogue.oids.tolist(), self.catalogue.current.tolist(), strict=True))

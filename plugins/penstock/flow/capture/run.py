@@ -245,7 +245,7 @@ def _stage(ctx: Context, conn: session.SourceSession, due: _Due, window: WindowR
             landed.totals.transactions,
             landed.totals.messages,
             numbers=numbers,
-            states=evidence.told_states(landed),
+            states=evidence.ddl_states(landed),
         ),
         digest=written.digest,
         seconds=time.monotonic() - written.started,

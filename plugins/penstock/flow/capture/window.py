@@ -111,7 +111,7 @@ def write_window(
         monotonic(),
     )
     decoder = ColumnarDecoder(
-        xid_horizon=xid_horizon, skip_origins=frozenset(source.skip_origins), hears=logical is Logical.PROVED
+        xid_horizon=xid_horizon, skip_origins=frozenset(source.skip_origins), reads_ddl=logical is Logical.PROVED
     )
     folder = layout.window_folder(ctx.name, window.from_lsn, window.upto_lsn, window.attempt)
     batches = digest.passing(following.starting(peeked) if following else peeked)

@@ -21,15 +21,15 @@ from penstock.ledger.records import WindowRecord
 from penstock.ledger.relation_records import RelationNumbers
 from penstock.ledger.table_records import FetchRecord, TableRecord
 from penstock.lsn import Lsn
-from penstock.shapes import enum_labels, gone_partitions, relation_columns, told_columns
+from penstock.shapes import ddl_columns, enum_labels, gone_partitions, relation_columns
 from penstock.shapes.accepted import Accepted
+from penstock.shapes.ddl_columns import History
+from penstock.shapes.ddl_files import rewritten_file
+from penstock.shapes.ddl_rewrites import Before, Rewrites, read_rewrites
 from penstock.shapes.landed_window import Landed
 from penstock.shapes.pg_snapshot import Snapshot
 from penstock.shapes.plan import Plan
 from penstock.shapes.source_table import SourceTable
-from penstock.shapes.told_columns import History
-from penstock.shapes.told_files import told_file
-from penstock.shapes.told_rewrites import Before, Rewrites, read
 from penstock.source import leaf_rows, server_info
 from penstock.source.session import SourceSession
 from penstock.wire.messages import Relation
@@ -100,7 +100,7 @@ def _numbers(ctx: Context, landed: Landed, since: Lsn) -> Numbers:
     histories = _histories(ctx, landed, landed.shapes, since)
     return {
         key: relation_columns.numbers(
-            relation, told_columns.read(relation, landed.after[key], histories[key[0]]), histories[key[0]].looks
+            relation, ddl_columns.columns_at(relation, landed.after[key], histories[key[0]]), histories[key[0]].looks
         )
         for key, relation in landed.relations.items()
         if key[0] in histories
@@ -112,23 +112,23 @@ def _histories(ctx: Context, landed: Landed, oids: Collection[int], since: Lsn) 
     if not oids:
         return {}
     looks = ctx.ledger.windows.column_looks(ctx.name, oids, since=since)
-    if not landed.totals.heard:
+    if not landed.totals.reads_ddl:
         return {oid: History(found) for oid, found in looks.items()}
     before = ctx.ledger.windows.table_states(ctx.name, oids)
     totals, complete = landed.totals, ctx.pipeline.source.origin == "any"
     return {
-        oid: History(found, before.get(oid), totals.told.get(oid, ()), totals.lapses, complete)
+        oid: History(found, before.get(oid), totals.ddl_events.get(oid, ()), totals.ddl_gaps, complete)
         for oid, found in looks.items()
     }
 
 
-def told_states(landed: Landed) -> TableStates | None:
-    """Return what the source's event trigger told last of each table, None where the window was read without it."""
+def ddl_states(landed: Landed) -> TableStates | None:
+    """Return what the source's event trigger logged last of each table, None where the window was read without it."""
     totals = landed.totals
-    if not totals.heard:
+    if not totals.reads_ddl:
         return None
-    last = [told[-1].state for told in totals.told.values() if told[-1].lapses == totals.lapses]
-    return TableStates(last, lapsed=totals.lapses > 0)
+    last = [events[-1].state for events in totals.ddl_events.values() if events[-1].ddl_gaps == totals.ddl_gaps]
+    return TableStates(last, has_gap=totals.ddl_gaps > 0)
 
 
 def _settle_landed(ctx: Context, record: TableRecord, look: Look, brought: _Brought) -> None:
@@ -161,7 +161,7 @@ def _settle_waiting(ctx: Context, record: TableRecord, look: Look, brought: _Bro
 def _settle(ctx: Context, conn: SourceSession, case: Undecided, landed: Landed, window: WindowRecord) -> None:
     upto = window.upto_lsn
     heard = {part.oid for part in landed.totals.partitions} & case.empty.keys()
-    explained = truncated.explained(ctx, case, landed) | _told_rewrites(ctx, case, landed, window)
+    explained = truncated.explained(ctx, case, landed) | _logged_rewrites(ctx, case, landed, window)
     unused = {oid for oid, through in case.empty.items() if oid not in heard and upto >= through}
     unused |= explained & case.empty.keys()
     decided = case.plan(explained, unused)
@@ -183,44 +183,46 @@ def _settle(ctx: Context, conn: SourceSession, case: Undecided, landed: Landed, 
 
 
 def _settle_rewritten(ctx: Context, case: Rewritten, landed: Landed, window: WindowRecord) -> None:
-    """Follow a rewritten table if it was told that all values were kept, refuse it if that is not so or was not told."""
+    """Follow a rewritten table if it was logged that all values were kept, refuse it if that is not so or was not logged."""
     oid = case.known.oid
     history = _histories(ctx, landed, [oid], window.from_lsn).get(oid)
-    told = Rewrites(frozenset(case.versions)) if history is None else read(history, case.before(), case.versions)
-    over = told.complete or window.upto_lsn >= case.through
+    rewrites = (
+        Rewrites(frozenset(case.versions)) if history is None else read_rewrites(history, case.before(), case.versions)
+    )
+    over = rewrites.complete or window.upto_lsn >= case.through
     token = history.looks[-1].trigger if history else None
-    if told.doubtful or (over and not (told.complete and _rows_kept(ctx, case, landed, token))):
+    if rewrites.doubtful or (over and not (rewrites.complete and _rows_kept(ctx, case, landed, token))):
         table_status.stop(ctx, case.known, replace(case.refusal, leaves_read=None).trouble)
-    elif told.complete:
+    elif rewrites.complete:
         take(ctx, case.known, case.proven(), Accepted(case.now.shape))
     else:
         take(ctx, case.known, replace(case.best(), events=()), case.accepted(checked=True))
 
 
 def _rows_kept(ctx: Context, case: Rewritten, landed: Landed, token: str | None) -> bool:
-    """Return whether the window told how each partition came to its file, and no row can have gone by a TRUNCATE of it alone."""
+    """Return whether the window logged how each partition came to its file, and no row can have gone by a TRUNCATE of it alone."""
     if case.now.kind != "p":
         return True
     before, now = case.files()
     new = {oid for oid, file in now.items() if before[oid] != file}
     files = {oid: before[oid] for oid in new}
-    return new <= _rewritten_as_told(ctx, case.known, case.now, landed, token=token, before=files)
+    return new <= _rewritten_as_logged(ctx, case.known, case.now, landed, token=token, before=files)
 
 
-def _told_rewrites(ctx: Context, case: Undecided, landed: Landed, window: WindowRecord) -> frozenset[int]:
-    """Return the partitions of which a window told that a command rewrote them as they were: one that the stream has no column of."""
+def _logged_rewrites(ctx: Context, case: Undecided, landed: Landed, window: WindowRecord) -> frozenset[int]:
+    """Return the partitions of which a window logged that a command rewrote them as they were: one that the stream has no column of."""
     oid, leaves = case.known.oid, case.known.accepted.shape.leaves
     if case.now.kind != "p" or truncated.is_reshaped(case):
         return frozenset()
     history = _histories(ctx, landed, [oid], window.from_lsn).get(oid)
-    if history is None or not read(history, Before(file=0, types={}, versions={}), {}).complete:
+    if history is None or not read_rewrites(history, Before(file=0, types={}, versions={}), {}).complete:
         return frozenset()
     before = {leaf: leaves[leaf].file for leaf in case.leaves if leaf in leaves}
     token = history.looks[-1].trigger
-    return _rewritten_as_told(ctx, case.known, case.now, landed, token=token, before=before)
+    return _rewritten_as_logged(ctx, case.known, case.now, landed, token=token, before=before)
 
 
-def _rewritten_as_told(
+def _rewritten_as_logged(
     ctx: Context,
     known: Known,
     now: SourceTable,
@@ -229,10 +231,10 @@ def _rewritten_as_told(
     token: str | None,
     before: Mapping[int, int],
 ) -> frozenset[int]:
-    """Return the partitions that came from these files to theirs by a rewrite that was told, with all of their rows."""
+    """Return the partitions that came from these files to theirs by a rewrite that was logged, with all of their rows."""
     leaves = {leaf.oid: leaf for leaf in now.leaves}
     stories = {
-        oid: told_file(file, leaves[oid].relfilenode, token, landed.totals.told.get(oid, ()))
+        oid: rewritten_file(file, leaves[oid].relfilenode, token, landed.totals.ddl_events.get(oid, ()))
         for oid, file in before.items()
     }
     found = {oid: each for oid, each in stories.items() if each is not None}

@@ -20,7 +20,7 @@ from penstock.flow.schema.run import policy_of
 from penstock.flow.schema.sync_publication import Alteration
 from penstock.flow.schema.sync_tables import came_back_reason, member_changes
 from penstock.flow.schema.undecided import plan_of
-from penstock.flow.trial.hearing import Heard
+from penstock.flow.trial.ddl_log import DdlLog
 from penstock.ledger.records import Publishing
 from penstock.ledger.table_records import TableRecord
 from penstock.shapes.accepted import Accepted
@@ -67,14 +67,14 @@ class TableOutcome:
 class Looks:
     """Hold what the catalog says before and after, what capture would alter of the publication, and which leaves are `blank`.
 
-    A leaf is blank that the migration made and that had no row when it was attached. `heard` is what the event trigger told.
+    A leaf is blank that the migration made and that had no row when it was attached. `ddl_log` is what the event trigger logged.
     """
 
     before: CatalogSnapshot
     after: CatalogSnapshot
     alteration: Alteration | None
     blank: frozenset[int] = frozenset()
-    heard: Heard = field(default_factory=Heard)
+    ddl_log: DdlLog = field(default_factory=DdlLog)
 
 
 def outcomes(ctx: Context, looks: Looks) -> list[TableOutcome]:
@@ -172,7 +172,7 @@ class _Case:
         decided = _planned(record, now, policy, self.looks.blank)
         if decided.reason is not None:
             tables = (self.looks.before.by_oid[record.oid], now)
-            decided = self.looks.heard.plan(record, tables, policy, decided)
+            decided = self.looks.ddl_log.plan(record, tables, policy, decided)
         if decided.reason is not None:
             worst_case = ""
             possible = leaves_to_inspect(record.columns, record.accepted.shape, now)

@@ -13,7 +13,7 @@ from pathlib import Path
 from penstock.config.connections import Connection
 from penstock.errors import ConfigError, SourceError
 from penstock.flow.context import Context
-from penstock.flow.trial import hearing, looks
+from penstock.flow.trial import ddl_log, looks
 from penstock.flow.trial.copy_cost import Costs, costs
 from penstock.flow.trial.outcomes import PIPELINE, Looks, TableOutcome, outcomes
 from penstock.flow.trial.scratch_schema import differences
@@ -107,7 +107,7 @@ def try_files(ctx: Context, files: Sequence[Path], scratch: Scratch) -> Trial:
         database.make_extensions(made, source.extensions if source else ())
         complaints = _build(ctx, scratch, tools, made.user)
         with _session(ctx, made.admin) as conn:
-            token, said = hearing.listen(ctx, conn)
+            token, said = ddl_log.listen(ctx, conn)
         with _session(ctx, made.user) as conn:
             if publication.read_publication(conn, ctx.pipeline.publication) is None:
                 publication.ensure(conn, ctx.pipeline)
@@ -122,8 +122,8 @@ def try_files(ctx: Context, files: Sequence[Path], scratch: Scratch) -> Trial:
             after = looks.settled(ctx, conn, source.hindrance if source else None)
             blank = looks.blank(made.user, before.found, after.found)
         with _session(ctx, made.admin) as conn:
-            heard = hearing.heard(conn, token)
-    tables = outcomes(ctx, Looks(before.found, after.found, after.alteration, blank, heard))
+            log = ddl_log.read_log(conn, token)
+    tables = outcomes(ctx, Looks(before.found, after.found, after.alteration, blank, log))
     notes += looks.left_to_owner(ctx, before, after)
     known = costs(ctx, source.tables if source else ())
     return Trial(

@@ -1,6 +1,6 @@
-"""Whether the commands that the source's event trigger told of have kept every value of a table that they rewrote. Pure.
+"""Whether the commands that the source's event trigger logged have kept every value of a table that they rewrote. Pure.
 
-A new file and an altered column may mean other values, and the catalog cannot tell. It is told where each command that altered
+A new file and an altered column may mean other values, and the catalog cannot tell. It is known where each command that altered
 the column was plain, and the server's own cast from its type of before to that of after changes no value.
 """
 
@@ -12,7 +12,7 @@ from itertools import groupby
 
 from penstock.contract.table_state import TableState
 from penstock.ledger.relation_records import ColumnLook
-from penstock.shapes.told_columns import History, contradicts
+from penstock.shapes.ddl_columns import History, contradicts
 from penstock.values.type_change import cast_keeps
 
 _XID = 0xFFFFFFFF  # a column's version is the 32-bit id of the transaction, or a part of it, that wrote its catalog row
@@ -34,28 +34,28 @@ class Before:
 
 @dataclass(frozen=True, slots=True)
 class Rewrites:
-    """Name the columns that may hold other values, as far as was told; `complete`: nothing more is to be told up to the last look."""
+    """Name the columns that may hold other values, as far as was logged; `complete`: nothing more is to be logged up to the last look."""
 
     doubtful: frozenset[int] = frozenset()
     complete: bool = False
 
 
-def read(history: History, before: Before, now: Mapping[int, str]) -> Rewrites:
-    """Hold what a window told against what was right before, for the columns that were altered; `now` are their versions by attnum."""
-    told = [each.state for each in history.told]
+def read_rewrites(history: History, before: Before, now: Mapping[int, str]) -> Rewrites:
+    """Hold what a window logged against what was right before, for the columns that were altered; `now` are their versions by attnum."""
+    events = [each.state for each in history.ddl_events]
     looks = _since(history.looks, before, now)
     token = history.looks[-1].trigger
-    everything = {look.trigger for look in looks} | {state.trigger for state in told} == {token}
-    silent = any(state.unlogged for state in told)
-    if not (looks and token and everything and history.complete) or history.lapses or silent or contradicts(history):
+    everything = {look.trigger for look in looks} | {state.trigger for state in events} == {token}
+    silent = any(state.unlogged for state in events)
+    if not (looks and token and everything and history.complete) or history.ddl_gaps or silent or contradicts(history):
         return Rewrites(frozenset(now))
     earlier = history.before if history.before is not None and history.before.trigger == token else None
     doubtful = frozenset(
         attnum
         for attnum, version in now.items()
-        if not (_follow_one_another(attnum, earlier, told, version) and _kept(attnum, earlier, told, before))
+        if not (_follow_one_another(attnum, earlier, events, version) and _kept(attnum, earlier, events, before))
     )
-    last = told[-1] if told else earlier
+    last = events[-1] if events else earlier
     complete = last is not None and all(str(last.versions.get(attnum)) == version for attnum, version in now.items())
     return Rewrites(doubtful, complete)
 
@@ -72,21 +72,21 @@ def _since(looks: Sequence[ColumnLook], before: Before, attnums: Mapping[int, st
     return looks if before.checked else ()
 
 
-def _follow_one_another(attnum: int, earlier: TableState | None, told: Sequence[TableState], now: str) -> bool:
+def _follow_one_another(attnum: int, earlier: TableState | None, events: Sequence[TableState], now: str) -> bool:
     """Return whether each version of a column comes once, up to that which the look found: one that comes again contradicts the others."""
-    states = told if earlier is None else [earlier, *told]
+    states = events if earlier is None else [earlier, *events]
     versions = [*(str(state.versions.get(attnum)) for state in states), now]
     return len(list(groupby(versions))) == len(set(versions))
 
 
-def _kept(attnum: int, earlier: TableState | None, told: Sequence[TableState], before: Before) -> bool:
-    """Return whether no command that was told of can have changed a column's values since they were right."""
+def _kept(attnum: int, earlier: TableState | None, events: Sequence[TableState], before: Before) -> bool:
+    """Return whether no command that was logged can have changed a column's values since they were right."""
     right = before.versions[attnum]
-    versions = [str(state.versions.get(attnum)) for state in told]
-    type_, version, steps = before.types[attnum], right, told
+    versions = [str(state.versions.get(attnum)) for state in events]
+    type_, version, steps = before.types[attnum], right, events
     if right in versions:  # up to there the earlier look has seen it
         place = len(versions) - 1 - versions[::-1].index(right)
-        type_, steps = told[place].columns[attnum][1:], told[place + 1 :]
+        type_, steps = events[place].columns[attnum][1:], events[place + 1 :]
     elif earlier is not None:
         if attnum not in earlier.columns or not (before.checked or str(earlier.versions[attnum]) == right):
             return False

@@ -1,4 +1,4 @@
-"""Which of the catalog's columns a relation has, where the source's event trigger told what each command of DDL left. Pure.
+"""Which of the catalog's columns a relation has, where the source's event trigger logged what each command of DDL left. Pure.
 
 A state holds from its message to the table's next one. That nothing happened between the two without a message is believed only
 where the trigger was there all the time, and where neither the RELATION message nor a look at the catalog contradicts; else
@@ -14,7 +14,7 @@ from itertools import pairwise
 from penstock.contract.table_state import TableState
 from penstock.ledger.relation_records import ColumnLook
 from penstock.shapes.relation_columns import attnums
-from penstock.wire.columnar import Told
+from penstock.wire.columnar import DdlEvent
 from penstock.wire.messages import Relation
 
 _HALF = 1 << 31  # transaction ids are compared as the server compares them
@@ -22,15 +22,15 @@ _HALF = 1 << 31  # transaction ids are compared as the server compares them
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Hold all that is known of a table around a window: the looks, the last state told before it, and those within it.
+    """Hold all that is known of a table around a window: the looks, the last state logged before it, and those within it.
 
-    `lapses` counts the trigger's messages within the window that said nothing. `complete`: no message is kept from the stream.
+    `ddl_gaps` counts the trigger's messages within the window that said nothing. `complete`: no message is kept from the stream.
     """
 
     looks: Sequence[ColumnLook]
     before: TableState | None = None
-    told: Sequence[Told] = ()
-    lapses: int = 0
+    ddl_events: Sequence[DdlEvent] = ()
+    ddl_gaps: int = 0
     complete: bool = True
 
 
@@ -39,17 +39,17 @@ class _Known:
     """Hold the table's columns at one place; `xid` is 0 where a look found them."""
 
     look: ColumnLook
-    lapses: int = 0
+    ddl_gaps: int = 0
     dropped: Mapping[int, int] = field(default_factory=dict)
     xid: int = 0
     versions: Mapping[int, int] = field(default_factory=dict)
 
 
-def read(relation: Relation, after: Collection[int], history: History) -> tuple[int, ...] | None:
-    """Return the attnums of a relation that was announced `after` so many told states; None where that is not sure."""
+def columns_at(relation: Relation, after: Collection[int], history: History) -> tuple[int, ...] | None:
+    """Return the attnums of a relation that was announced `after` so many DDL events; None where that is not sure."""
     looks = history.looks
     chain = _chain(history)
-    if not (history.told or history.before) or not _agree(chain):
+    if not (history.ddl_events or history.before) or not _agree(chain):
         return attnums(relation, looks)
     found = {_at(relation, chain[place], chain[place + 1], history) for place in after}
     return next(iter(found)) if len(found) == 1 else None
@@ -57,14 +57,14 @@ def read(relation: Relation, after: Collection[int], history: History) -> tuple[
 
 def _chain(history: History) -> list[_Known | None]:
     """Return what is known in the order of the stream, with the state before the window first and the newest look last."""
-    last = _Known(history.looks[-1], history.lapses)
-    told = [_told(each.state, each.lapses) for each in history.told]
+    last = _Known(history.looks[-1], history.ddl_gaps)
+    events = [_at_event(each.state, each.ddl_gaps) for each in history.ddl_events]
     first = history.looks[0] if history.looks[0].sure else None
-    follower = (*told, last)[0]
-    before = _told(history.before, 0) if history.before else None
+    follower = (*events, last)[0]
+    before = _at_event(history.before, 0) if history.before else None
     if first and (before is None or before.look.trigger != follower.look.trigger):
         before = _Known(first)
-    return [before, *told, last]
+    return [before, *events, last]
 
 
 def contradicts(history: History) -> bool:
@@ -72,9 +72,9 @@ def contradicts(history: History) -> bool:
     return not _agree(_chain(history))
 
 
-def _told(state: TableState, lapses: int) -> _Known:
+def _at_event(state: TableState, ddl_gaps: int) -> _Known:
     look = ColumnLook(state.count, state.columns, state.trigger)
-    return _Known(look, lapses, state.dropped, state.xid, state.versions)
+    return _Known(look, ddl_gaps, state.dropped, state.xid, state.versions)
 
 
 def _agree(chain: Sequence[_Known | None]) -> bool:
@@ -116,12 +116,12 @@ def _at(relation: Relation, here: _Known | None, following: _Known | None, histo
 
 
 def _nothing_between(here: _Known, following: _Known, history: History) -> bool:
-    """Return whether no command changed the table between two places: the trigger was there, and told of none."""
-    if not here.look.trigger or here.look.trigger != following.look.trigger or here.lapses != following.lapses:
+    """Return whether no command changed the table between two places: the trigger was there, and logged none."""
+    if not here.look.trigger or here.look.trigger != following.look.trigger or here.ddl_gaps != following.ddl_gaps:
         return False
     if not following.xid:
         return history.complete
-    # what the command that was told of has not dropped itself went before it, unnoticed
+    # what the command that was logged has not dropped itself went before it, unnoticed
     dropped = (xid for attnum, xid in following.dropped.items() if attnum not in here.dropped)
     new = (xid for attnum, xid in following.dropped.items() if attnum in here.look.columns or attnum > here.look.count)
     return all((xid - following.xid) % (2 * _HALF) < _HALF for xid in (new if not here.xid else dropped))

@@ -1,4 +1,4 @@
-"""What the source's event trigger would tell of a migration: in a scratch database it tells a table instead of the WAL."""
+"""What the source's event trigger would log of a migration: in a scratch database it writes a table instead of the WAL."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from penstock.flow.context import Context
 from penstock.flow.schema.rewritten import Rewritten, open_case
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
+from penstock.shapes.ddl_columns import History
+from penstock.shapes.ddl_files import rewritten_files
+from penstock.shapes.ddl_rewrites import read_rewrites
 from penstock.shapes.plan import Plan
 from penstock.shapes.relation_columns import column_look
 from penstock.shapes.source_table import SourceTable
 from penstock.shapes.steps import Policy
-from penstock.shapes.told_columns import History
-from penstock.shapes.told_files import told_files
-from penstock.shapes.told_rewrites import read
 from penstock.source import ddl_trigger
 from penstock.source.session import SourceSession
-from penstock.wire.columnar import Told
+from penstock.wire.columnar import DdlEvent
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """Hold what the source's event trigger would tell of a migration, by table, and its token, None where it may miss commands."""
+class DdlLog:
+    """Hold what the source's event trigger would log of a migration, by table, and its token, None where it may miss commands."""
 
     token: str | None = None
-    told: Mapping[int, Sequence[Told]] = field(default_factory=dict)
-    lapses: int = 0
+    ddl_events: Mapping[int, Sequence[DdlEvent]] = field(default_factory=dict)
+    ddl_gaps: int = 0
 
     def plan(self, record: TableRecord, tables: Sequence[SourceTable], policy: Policy, decided: Plan) -> Plan:
-        """Return the plan where it is told that a rewrite has kept all values, else as it was decided.
+        """Return the plan where the log says that a rewrite has kept all values, else as it was decided.
 
         `tables` are those of the two looks.
         """
@@ -41,13 +41,15 @@ class Heard:
         if case is None:
             return decided
         looks = [replace(column_look(table), trigger=self.token) for table in tables]
-        told = read(History(looks, None, self.told.get(record.oid, ()), self.lapses), case.before(), case.versions)
-        kept = told.complete and not told.doubtful
-        return case.best() if kept and self._files_told(case) else decided
+        rewrites = read_rewrites(
+            History(looks, None, self.ddl_events.get(record.oid, ()), self.ddl_gaps), case.before(), case.versions
+        )
+        kept = rewrites.complete and not rewrites.doubtful
+        return case.best() if kept and self._files_explained(case) else decided
 
-    def _files_told(self, case: Rewritten) -> bool:
-        """Return whether it is told of each partition how it came to its file; these have no row that could show more."""
-        return case.now.kind != "p" or told_files(*case.files(), self.token, self.told) is not None
+    def _files_explained(self, case: Rewritten) -> bool:
+        """Return whether the log says of each partition how it came to its file; these have no row that could show more."""
+        return case.now.kind != "p" or rewritten_files(*case.files(), self.token, self.ddl_events) is not None
 
 
 def listen(ctx: Context, conn: SourceSession) -> tuple[str | None, list[str]]:
@@ -61,16 +63,16 @@ def listen(ctx: Context, conn: SourceSession) -> tuple[str | None, list[str]]:
     return ddl_trigger.read_trigger(conn).token, []
 
 
-def heard(conn: SourceSession, token: str | None) -> Heard:
-    """Read what was told since `listen`; raises SourceError."""
+def read_log(conn: SourceSession, token: str | None) -> DdlLog:
+    """Read what was logged since `listen`; raises SourceError."""
     if token is None or ddl_trigger.read_trigger(conn).token != token:
-        return Heard()
+        return DdlLog()
     states = [ddl_message.read_text(content) for content in ddl_trigger.recorded(conn)]
-    told: dict[int, list[Told]] = {}
+    events: dict[int, list[DdlEvent]] = {}
     rewritten: dict[int, FileBefore] = {}
     for state in states:
         if isinstance(state, FileBefore):
             rewritten[state.oid] = state
         elif state is not None:
-            told.setdefault(state.oid, []).append(Told(state, 0, rewritten.pop(state.oid, None)))
-    return Heard(token, told, states.count(None))
+            events.setdefault(state.oid, []).append(DdlEvent(state, 0, rewritten.pop(state.oid, None)))
+    return DdlLog(token, events, states.count(None))

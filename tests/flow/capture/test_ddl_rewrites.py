@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from penstock.contract.table_state import TableState
 from penstock.ledger.relation_records import ColumnLook
-from penstock.shapes.told_columns import History
-from penstock.shapes.told_rewrites import Before, Rewrites, read
-from penstock.wire.columnar import Told
+from penstock.shapes.ddl_columns import History
+from penstock.shapes.ddl_rewrites import Before, Rewrites, read_rewrites
+from penstock.wire.columnar import DdlEvent
 
 INT2, INT4, INT8, TEXT, VARCHAR, DOMAIN = 21, 23, 20, 25, 1043, 70000
 HERE, OTHER = "the trigger", "another trigger"
@@ -34,19 +34,19 @@ def state(
     return TableState(7, HERE, 2, columns, {}, xid, versions=versions, file=file, plain=plain)
 
 
-def history(*told: TableState, looks: tuple[ColumnLook, ...] = (look(), look(INT8)), **more: object) -> History:
-    return replace(History(looks, None, [Told(each, 0) for each in told]), **more)
+def history(*events: TableState, looks: tuple[ColumnLook, ...] = (look(), look(INT8)), **more: object) -> History:
+    return replace(History(looks, None, [DdlEvent(each, 0) for each in events]), **more)
 
 
 WIDER = state(100, 501)
 
 
 def test_a_plain_command_that_makes_a_column_wider_has_kept_its_values() -> None:
-    assert read(history(WIDER), BEFORE, {1: "100"}) == PROVEN
+    assert read_rewrites(history(WIDER), BEFORE, {1: "100"}) == PROVEN
 
 
 @pytest.mark.parametrize(
-    "told",
+    "events",
     [
         pytest.param([replace(WIDER, plain=False)], id="not plain"),
         pytest.param([state(100, 501, TEXT)], id="another type"),
@@ -60,14 +60,14 @@ def test_a_plain_command_that_makes_a_column_wider_has_kept_its_values() -> None
         pytest.param([replace(WIDER, columns={}, versions={}, count=0)], id="the column was not there"),
     ],
 )
-def test_what_may_have_changed_a_value_is_doubtful(told: list[TableState]) -> None:
-    assert read(history(*told), BEFORE, {1: str(told[-1].versions.get(1))}).doubtful == {1}
+def test_what_may_have_changed_a_value_is_doubtful(events: list[TableState]) -> None:
+    assert read_rewrites(history(*events), BEFORE, {1: str(events[-1].versions.get(1))}).doubtful == {1}
 
 
 @pytest.mark.parametrize(
     "known",
     [
-        pytest.param(history(WIDER, lapses=1), id="a message said that something is missing"),
+        pytest.param(history(WIDER, ddl_gaps=1), id="a message said that something is missing"),
         pytest.param(history(WIDER, complete=False), id="messages are kept from the stream"),
         pytest.param(history(WIDER, looks=(look(token=None), look(INT8))), id="was not there at the look before"),
         pytest.param(history(WIDER, looks=(look(), look(INT8, OTHER))), id="was made again"),
@@ -79,22 +79,22 @@ def test_what_may_have_changed_a_value_is_doubtful(told: list[TableState]) -> No
     ],
 )
 def test_where_a_command_may_have_been_missed_all_is_doubtful(known: History) -> None:
-    assert read(known, BEFORE, {1: "100"}) == DOUBTFUL
+    assert read_rewrites(known, BEFORE, {1: "100"}) == DOUBTFUL
 
 
 def test_what_is_not_told_yet_is_waited_for() -> None:
-    assert read(history(), BEFORE, {1: "100"}) == OPEN
-    assert read(history(state(100, 501, INT4)), BEFORE, {1: "101"}) == OPEN
+    assert read_rewrites(history(), BEFORE, {1: "100"}) == OPEN
+    assert read_rewrites(history(state(100, 501, INT4)), BEFORE, {1: "101"}) == OPEN
 
 
 def test_a_later_window_goes_on_from_what_an_earlier_one_has_told() -> None:
     looks, checked = (look(INT8),), replace(BEFORE, checked=True)
 
-    assert read(history(before=WIDER, looks=looks), checked, {1: "100"}) == PROVEN
-    assert read(history(state(101, 502, TEXT), before=WIDER, looks=looks), checked, {1: "101"}).doubtful == {1}
+    assert read_rewrites(history(before=WIDER, looks=looks), checked, {1: "100"}) == PROVEN
+    assert read_rewrites(history(state(101, 502, TEXT), before=WIDER, looks=looks), checked, {1: "101"}).doubtful == {1}
     unseen = history(before=WIDER)
-    assert read(unseen, BEFORE, {1: "100"}).doubtful == {1}, "told before the look that did not see it"
-    assert read(history(before=replace(WIDER, trigger=OTHER)), BEFORE, {1: "100"}) == OPEN
+    assert read_rewrites(unseen, BEFORE, {1: "100"}).doubtful == {1}, "told before the look that did not see it"
+    assert read_rewrites(history(before=replace(WIDER, trigger=OTHER)), BEFORE, {1: "100"}) == OPEN
 
 
 def test_a_state_of_before_that_is_told_after_a_rewrite_contradicts_it_in_every_window() -> None:
@@ -104,34 +104,35 @@ def test_a_state_of_before_that_is_told_after_a_rewrite_contradicts_it_in_every_
         state(101, 501, version=100),
     )
 
-    assert read(history(computed, before), BEFORE, {1: "100"}) == DOUBTFUL
+    assert read_rewrites(history(computed, before), BEFORE, {1: "100"}) == DOUBTFUL
     assert (
-        read(history(before, before=computed, looks=(look(INT8),)), replace(BEFORE, checked=True), {1: "100"})
+        read_rewrites(history(before, before=computed, looks=(look(INT8),)), replace(BEFORE, checked=True), {1: "100"})
         == DOUBTFUL
     )
-    assert read(history(now, before=before), BEFORE, {1: "100"}).doubtful == set()
-    assert read(history(computed, before, now), BEFORE, {1: "100"}) == DOUBTFUL
+    assert read_rewrites(history(now, before=before), BEFORE, {1: "100"}).doubtful == set()
+    assert read_rewrites(history(computed, before, now), BEFORE, {1: "100"}) == DOUBTFUL
 
 
 def test_what_the_look_before_has_seen_already_counts_for_nothing() -> None:
     seen = state(90, FILE, INT4, plain=False)
 
-    assert read(history(seen, WIDER), BEFORE, {1: "100"}) == PROVEN
+    assert read_rewrites(history(seen, WIDER), BEFORE, {1: "100"}) == PROVEN
     assert (
-        read(history(replace(seen, columns={1: ("id", TEXT, -1)}), seen, WIDER), BEFORE, {1: "100"}).doubtful == set()
+        read_rewrites(history(replace(seen, columns={1: ("id", TEXT, -1)}), seen, WIDER), BEFORE, {1: "100"}).doubtful
+        == set()
     )
 
 
 def test_commands_that_leave_the_file_alone_change_no_value() -> None:
     renamed = state(99, FILE, INT4, plain=False)
 
-    assert read(history(renamed, WIDER), BEFORE, {1: "100"}) == PROVEN
+    assert read_rewrites(history(renamed, WIDER), BEFORE, {1: "100"}) == PROVEN
 
 
 def test_a_rewrite_that_leaves_a_column_alone_keeps_it() -> None:
     other = state(99, 499, INT4, plain=False, version=90)
 
-    assert read(history(other, WIDER), BEFORE, {1: "100"}) == PROVEN
+    assert read_rewrites(history(other, WIDER), BEFORE, {1: "100"}) == PROVEN
 
 
 @pytest.mark.parametrize(
@@ -159,9 +160,9 @@ def test_only_casts_that_change_no_value_are_taken(
     before: tuple[int, int], after: tuple[int, int], *, kept: bool
 ) -> None:
     looks = (look(before[0], typmod=before[1]), look(after[0], typmod=after[1]))
-    told = state(100, 501, after[0], typmod=after[1])
+    events = state(100, 501, after[0], typmod=after[1])
 
-    found = read(history(told, looks=looks), replace(BEFORE, types={**BEFORE.types, 1: before}), {1: "100"})
+    found = read_rewrites(history(events, looks=looks), replace(BEFORE, types={**BEFORE.types, 1: before}), {1: "100"})
 
     assert found == (PROVEN if kept else replace(DOUBTFUL, complete=True))
 
@@ -178,7 +179,7 @@ COMMANDS = st.lists(
 def test_whatever_is_proven_kept_every_value(commands: list[tuple[str, bool]], seen: int, data: st.DataObject) -> None:
     """Commands run in transactions; the look before saw the first so many, the window brought all of them or fewer."""
     xid, file, version, type_, changed = 100, FILE, 90, INT2, False
-    right, told, when = (FILE, INT2, 90, False), list[TableState](), list[bool]()
+    right, events, when = (FILE, INT2, 90, False), list[TableState](), list[bool]()
     for at, (what, again) in enumerate(commands):
         xid += not (again and at != seen)
         if what in ("widen", "using", "text", "same"):
@@ -191,15 +192,15 @@ def test_whatever_is_proven_kept_every_value(commands: list[tuple[str, bool]], s
         else:
             file += 1
         if what != "vacuum":
-            told.append(state(xid, file, type_, plain=what not in ("using", "other using"), version=version))
+            events.append(state(xid, file, type_, plain=what not in ("using", "other using"), version=version))
             when.append(at < seen)
         if at < seen:
             right = (file, type_, version, changed)
     before = replace(BEFORE, file=right[0], types={1: (right[1], -1)}, versions={1: str(right[2])})
     cut = data.draw(st.integers(0, len([each for each in when if each])), label="told by windows before")
-    known = history(*told[cut:], looks=(look(right[1]), look(type_)), before=told[cut - 1] if cut else None)
+    known = history(*events[cut:], looks=(look(right[1]), look(type_)), before=events[cut - 1] if cut else None)
 
-    found = read(known, before, {1: str(version)} if version != right[2] else {})
+    found = read_rewrites(known, before, {1: str(version)} if version != right[2] else {})
 
     if found.complete and not found.doubtful:
         assert changed == right[3]
