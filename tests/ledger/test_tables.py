@@ -13,7 +13,7 @@ from tests.shapes.tables import shape
 ACCEPTED = Accepted(
     shape(enums={900: ("a", 'we"ird')}, composites={901: (("x", 23, -1),)}, hidden=("g",), hidden_attnums=(4,)),
     undecided={1: START},
-    heard=(1,),
+    seen_in_stream=(1,),
     grown={900: START},
     rewritten=Rewriting(START, {2: "705"}, {2: (23, -1)}, (("n is wider", 7), ("m is wider", None)), checked=True),
     gone=(GonePartition(9, "p9", (Condition(1, "int", "1", None), Condition(2, "text", values=("a", None))), START),),

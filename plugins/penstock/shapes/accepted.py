@@ -68,13 +68,13 @@ class Rewriting:
 class Accepted:
     """Hold the accepted shape of a table, what keeps it from being that of the last look, and the partitions that are gone.
 
-    `undecided` are leaves whose file the stream may explain up to a position, `heard` those of them of which it brought rows; `grown`
+    `undecided` are leaves whose file the stream may explain up to a position, `seen_in_stream` those of them of which it brought rows; `grown`
     are enums whose landed labels are checked up to one.
     """
 
     shape: Shape
     undecided: Mapping[int, Position] = field(default_factory=dict)
-    heard: tuple[int, ...] = ()
+    seen_in_stream: tuple[int, ...] = ()
     grown: Mapping[int, Position] = field(default_factory=dict)
     rewritten: Rewriting | None = None
     gone: tuple[GonePartition, ...] = ()

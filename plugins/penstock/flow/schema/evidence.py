@@ -38,25 +38,25 @@ Numbers = Mapping[tuple[int, int], RelationNumbers]
 """Which of the catalog's columns landed relations have, by oid and version; without those that nobody looks at."""
 
 
-def settle(ctx: Context, conn: SourceSession, look: Look, landed: Landed, window: WindowRecord) -> Numbers:
+def resolve_questions(ctx: Context, conn: SourceSession, look: Look, landed: Landed, window: WindowRecord) -> Numbers:
     """Hold what a window brought against the catalog, before it is staged: decide what was left open, pause what does not fit.
 
     Return which of the catalog's columns the landed relations have.
     """
     fetches = ctx.ledger.fetches.all(ctx.name, after=window.from_lsn)
-    brought = _Brought(landed, _numbers(ctx, landed, window.from_lsn), window.from_lsn, window.upto_lsn, fetches)
+    content = _Content(landed, _numbers(ctx, landed, window.from_lsn), window.from_lsn, window.upto_lsn, fetches)
     for case in look.undecided:
         if isinstance(case, Rewritten):
-            _settle_rewritten(ctx, case, landed, window)
+            _resolve_rewritten(ctx, case, landed, window)
         else:
-            _settle(ctx, conn, case, landed, window)
+            _resolve(ctx, conn, case, landed, window)
     touched = {oid for oid, _ in landed.relations} | {part.root for part in landed.totals.partitions}
     for record in ctx.ledger.tables.all(ctx.name, but=look.unchanged - touched):
         if record.state in ("copied", "ready") and record.left_lsn is None:
-            _settle_landed(ctx, record, look, brought)
+            _resolve_landed(ctx, record, look, content)
         elif record.remedy == "read" and record.left_lsn is None:
-            _settle_waiting(ctx, record, look, brought)
-    return brought.numbers
+            _resolve_waiting(ctx, record, look, content)
+    return content.numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class _Misfit:
 
 
 @dataclass(frozen=True, slots=True)
-class _Brought:
+class _Content:
     """Hold what a window brought, with what its relations' columns are."""
 
     landed: Landed
@@ -131,38 +131,38 @@ def ddl_states(landed: Landed) -> TableStates | None:
     return TableStates(last, has_gap=totals.ddl_gaps > 0)
 
 
-def _settle_landed(ctx: Context, record: TableRecord, look: Look, brought: _Brought) -> None:
+def _resolve_landed(ctx: Context, record: TableRecord, look: Look, content: _Content) -> None:
     now = look.found.get(record.oid)
     if now is None and record.oid not in look.unchanged:
         return
     found = (
-        _shape_misfit(record, brought) or _partition_misfit(record, now, brought) or _gone_misfit(ctx, record, brought)
+        _shape_misfit(record, content) or _partition_misfit(record, now, content) or _gone_misfit(ctx, record, content)
     )
-    if found is None and now and (label := _renamed_label(ctx, record, now, brought)):
+    if found is None and now and (label := _renamed_label(ctx, record, now, content)):
         found = _Misfit(label)
-    if found and not _copied_since(ctx, record, brought.upto):
+    if found and not _copied_since(ctx, record, content.upto):
         reads = found.by_partitions and policy_of(ctx, record).on_dropped_partition == "follow"
         table_status.stop(ctx, record, Trouble("schema-change", found.text, "read" if reads else "copy"))
     elif now is not None:
-        _end_checks(ctx, record, brought.upto)
+        _end_checks(ctx, record, content.upto)
 
 
-def _settle_waiting(ctx: Context, record: TableRecord, look: Look, brought: _Brought) -> None:
+def _resolve_waiting(ctx: Context, record: TableRecord, look: Look, content: _Content) -> None:
     """Leave a table that waits for rows of partitions to a copy where the window has what such a fetch does not mend."""
     now = look.found.get(record.oid)
     if now is None or now.kind != "p":
         return
     keeps = ctx.pipeline.lake.on_dropped_partition == "keep"
-    found = _partition_misfit(record, now, brought) or _gone_misfit(ctx, record, brought)
+    found = _partition_misfit(record, now, content) or _gone_misfit(ctx, record, content)
     if found is not None and (keeps or not found.by_partitions):
         table_status.stop(ctx, record, Trouble("schema-change", found.text, "copy"))
 
 
-def _settle(ctx: Context, conn: SourceSession, case: Undecided, landed: Landed, window: WindowRecord) -> None:
+def _resolve(ctx: Context, conn: SourceSession, case: Undecided, landed: Landed, window: WindowRecord) -> None:
     upto = window.upto_lsn
-    heard = {part.oid for part in landed.totals.partitions} & case.empty.keys()
+    seen = {part.oid for part in landed.totals.partitions} & case.empty.keys()
     explained = truncated.explained(ctx, case, landed) | _logged_rewrites(ctx, case, landed, window)
-    unused = {oid for oid, through in case.empty.items() if oid not in heard and upto >= through}
+    unused = {oid for oid, through in case.empty.items() if oid not in seen and upto >= through}
     unused |= explained & case.empty.keys()
     decided = case.plan(explained, unused)
     over = upto >= case.through or case.is_refused
@@ -178,11 +178,11 @@ def _settle(ctx: Context, conn: SourceSession, case: Undecided, landed: Landed, 
     elif over:
         take_back(ctx, case.known, case.with_explained(explained))
         table_status.stop(ctx, case.known, decided.trouble)
-    elif heard or explained:
-        take(ctx, case.known, replace(case.best(), events=()), case.accepted(heard, explained))
+    elif seen or explained:
+        take(ctx, case.known, replace(case.best(), events=()), case.accepted(seen, explained))
 
 
-def _settle_rewritten(ctx: Context, case: Rewritten, landed: Landed, window: WindowRecord) -> None:
+def _resolve_rewritten(ctx: Context, case: Rewritten, landed: Landed, window: WindowRecord) -> None:
     """Follow a rewritten table if it was logged that all values were kept, refuse it if that is not so or was not logged."""
     oid = case.known.oid
     history = _histories(ctx, landed, [oid], window.from_lsn).get(oid)
@@ -271,29 +271,29 @@ def _emptied(ctx: Context, case: Undecided, explained: Set[int]) -> dict[int, st
     return {oid: snapshot for oid, snapshot in found.items() if snapshot is not None}
 
 
-def _shape_misfit(record: TableRecord, brought: _Brought) -> _Misfit | None:
+def _shape_misfit(record: TableRecord, content: _Content) -> _Misfit | None:
     """Say why what a window brought of a table does not fit its columns; None is for a table that it fits."""
-    for key, relation, numbers in brought.shapes(record):
-        if reason := relation_columns.fit(record, relation, numbers, brought.overwritten(key)).reason:
+    for key, relation, numbers in content.shapes(record):
+        if reason := relation_columns.fit(record, relation, numbers, content.overwritten(key)).reason:
             return _Misfit(reason)
     return None
 
 
-def _partition_misfit(record: TableRecord, now: SourceTable | None, brought: _Brought) -> _Misfit | None:
+def _partition_misfit(record: TableRecord, now: SourceTable | None, content: _Content) -> _Misfit | None:
     """Say why what a window brought of a table does not fit its partitions or their key; None as above, and is as the ledger has it."""
     if (now.kind if now else record.accepted.shape.kind) != "p":
         return None
-    landed, keys = brought.landed, {column.attnum for column in record.columns if column.key}
+    landed, keys = content.landed, {column.attnum for column in record.columns if column.key}
     named = {
         sent.name
-        for _, relation, numbers in brought.shapes(record)
+        for _, relation, numbers in content.shapes(record)
         for sent, attnum in zip(relation.columns, numbers.attnums or (), strict=bool(numbers.attnums))
         if attnum in keys
     }
     if named & landed.old_nulls.get(record.oid, frozenset()):
         return _Misfit("old rows came without the table's key: a partition had another replica identity for a while")
     known = {*record.accepted.shape.leaves, *(leaf.oid for leaf in (now.leaves if now else ()))}
-    known |= {each.oid for each in record.accepted.gone if (each.lsn or 0) > brought.since}
+    known |= {each.oid for each in record.accepted.gone if (each.lsn or 0) > content.since}
     for part in landed.totals.partitions:
         if part.root == record.oid and part.oid not in known:
             return _Misfit(
@@ -303,16 +303,16 @@ def _partition_misfit(record: TableRecord, now: SourceTable | None, brought: _Br
     return None
 
 
-def _gone_misfit(ctx: Context, record: TableRecord, brought: _Brought) -> _Misfit | None:
+def _gone_misfit(ctx: Context, record: TableRecord, content: _Content) -> _Misfit | None:
     """Say why what a window brought cannot be told from the rows of partitions that are gone; None is as the ledger has it."""
-    landed, accepted = brought.landed, record.accepted
+    landed, accepted = content.landed, record.accepted
     archive = ctx.pipeline.lake.on_dropped_partition == "keep" and bool(accepted.kept)
     if archive and any(entry.oid == record.oid and entry.counts.truncates for entry in landed.files):
         return _Misfit(
             "the table was truncated, and the lake keeps rows of partitions that are gone, which would go with the others"
         )
     taken = [part.oid for part in landed.totals.partitions if part.root == record.oid]
-    for each, snapshot in gone_partitions.taken_again(accepted, taken, brought.since):
+    for each, snapshot in gone_partitions.taken_again(accepted, taken, content.since):
         if snapshot is None or not _all_seen(ctx, record.oid, landed, Snapshot.parse(snapshot)):
             text = f"rows came into the bounds of partition {each.name} again before the lake let its own go"
             return _Misfit(text, by_partitions=True)
@@ -324,10 +324,10 @@ def _all_seen(ctx: Context, oid: int, landed: Landed, snapshot: Snapshot) -> boo
     return all(map(snapshot.sees, _xids(ctx, oid, landed)))
 
 
-def _renamed_label(ctx: Context, record: TableRecord, now: SourceTable, brought: _Brought) -> str | None:
+def _renamed_label(ctx: Context, record: TableRecord, now: SourceTable, content: _Content) -> str | None:
     checks = record.accepted.grown
-    ours = [entry for entry in brought.landed.files if entry.oid == record.oid and entry.rows] if checks else []
-    files = {entry: brought.attnums((entry.oid, entry.version)) or () for entry in ours}
+    ours = [entry for entry in content.landed.files if entry.oid == record.oid and entry.rows] if checks else []
+    files = {entry: content.attnums((entry.oid, entry.version)) or () for entry in ours}
     return enum_labels.strange(ctx.landing, files, now, set(checks)) if files else None
 
 

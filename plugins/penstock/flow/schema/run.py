@@ -202,8 +202,8 @@ def _undecided(
         return None
     inspected = leaves_to_inspect(known.columns, known.accepted.shape, now)
     files = [leaf for leaf in inspected.files if leaf.oid not in rows_sent]
-    heard = known.accepted.heard
-    blank = _blank(ctx, [leaf for leaf in inspected.rewritten if leaf.oid not in heard])
+    seen = known.accepted.seen_in_stream
+    blank = _blank(ctx, [leaf for leaf in inspected.rewritten if leaf.oid not in seen])
     waiting = known.accepted.undecided
     # after the rows were looked at: what they were before is in the WAL up to here
     here = server_info.flushed(conn)

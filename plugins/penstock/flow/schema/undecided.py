@@ -56,12 +56,12 @@ class Undecided:
         leaves = {**known.shape.leaves, **{oid: now[oid] for oid in explained}}
         return replace(known, shape=replace(known.shape, leaves=leaves))
 
-    def accepted(self, heard: Iterable[int] = (), explained: Collection[int] = ()) -> Accepted:
+    def accepted(self, seen: Iterable[int] = (), explained: Collection[int] = ()) -> Accepted:
         """Return the shape of now, but of the undecided and missing leaves and of altered columns that of before, and until when they wait.
 
         A file that is explained by nothing is held against the columns as they were before it, at each look until then.
 
-        `heard` are those of which the stream has brought something meanwhile, `explained` those whose files are no question any more.
+        `seen` are those of which the stream has brought something meanwhile, `explained` those whose files are no question any more.
         """
         now, before = self.now.shape, self.known.accepted.shape
         open_ = {**dict.fromkeys(self.leaves, self.through), **self.empty}
@@ -82,7 +82,7 @@ class Undecided:
         return Accepted(
             replace(now, leaves=leaves, columns=columns),
             undecided=open_,
-            heard=tuple(sorted({*self.known.accepted.heard, *heard})),
+            seen_in_stream=tuple(sorted({*self.known.accepted.seen_in_stream, *seen})),
         )
 
 
