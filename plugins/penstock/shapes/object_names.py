@@ -16,7 +16,7 @@ SLUG = "text-not-stored"
 LOST = "the lake keeps the name of when a row was written, and shows nothing of a rename or a drop since"
 
 
-def told_apart_by(table: SourceTable) -> list[SourceColumn]:
+def identifying_names(table: SourceTable) -> list[SourceColumn]:
     """Return such columns among those by which rows are told apart: of the key, or of whole rows where there is none."""
     whole_rows = table.identity == "f" and not table.key
     return [column for column in table.columns if column.names_objects and (column.key or whole_rows)]
@@ -24,13 +24,13 @@ def told_apart_by(table: SourceTable) -> list[SourceColumn]:
 
 def others(table: SourceTable) -> list[SourceColumn]:
     """Return such columns that only show what they show."""
-    found = told_apart_by(table)
+    found = identifying_names(table)
     return [column for column in table.columns if column.names_objects and column not in found]
 
 
 def problem(table: SourceTable) -> str | None:
     """Say why updates and deletes would not find a table's rows in the lake, or return None."""
-    found = told_apart_by(table)
+    found = identifying_names(table)
     if not found:
         return None
     by = "its key has" if table.key else "without a key only whole rows tell its rows apart, and it has"
@@ -39,7 +39,7 @@ def problem(table: SourceTable) -> str | None:
 
 def remedy(table: SourceTable) -> str:
     """Say what makes such a table one whose rows are found."""
-    return f"give it a key of other columns, or run: {stored(table, told_apart_by(table))}"
+    return f"give it a key of other columns, or run: {stored(table, identifying_names(table))}"
 
 
 def named(columns: Sequence[SourceColumn]) -> str:
@@ -55,7 +55,7 @@ def stored(table: SourceTable, columns: Sequence[SourceColumn]) -> str:
     return f"alter table {_quoted(table.schema)}.{_quoted(table.name)} {steps}"
 
 
-def require_told_apart(tables: Iterable[SourceTable]) -> None:
+def require_distinct_rows(tables: Iterable[SourceTable]) -> None:
     """Raise SourceError("no-usable-identity") naming the tables whose rows are told apart by names of other objects."""
     found = [f"{table.qualified}: {reason}; {remedy(table)}" for table in tables if (reason := problem(table))]
     if found:

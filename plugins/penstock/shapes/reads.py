@@ -112,7 +112,7 @@ def leaf_read(
     if not staying or (keep and any(_may_have_lost_rows(before, leaf) for leaf in read.values())):
         return None
     going = [*(bounds[oid] for oid in read), *(() if keep else (each.bound for each in gone))]
-    if any(not _is_told_apart(each, going, there) for each in kept):
+    if any(not _is_distinct(each, going, there) for each in kept):
         return None
     stays = [bounds[oid] for oid in sorted(staying)] + [each.bound for each in kept]
     changed = {*(leaf.name for leaf in read.values()), *(() if keep else (each.name for each in gone))}
@@ -173,7 +173,7 @@ def _may_have_lost_rows(before: Shape, leaf: Leaf) -> bool:
     return known is not None and known.file != leaf.relfilenode
 
 
-def _is_told_apart(kept: GonePartition, bounds: Iterable[Bound], there: Collection[int]) -> bool:
+def _is_distinct(kept: GonePartition, bounds: Iterable[Bound], there: Collection[int]) -> bool:
     """Return whether the lake tells the rows of a partition that is kept from those that are to be replaced."""
     known = all(each.column in there for each in kept.bound)
     return known and partition_bounds.found_in_lake(kept.bound) and all(map(kept.apart, bounds))

@@ -48,12 +48,12 @@ def numbers(relation: Relation, found: tuple[int, ...] | None, looks: Sequence[C
     if found is None:
         return RelationNumbers(None)
     if relation.replica_identity != "f":
-        return RelationNumbers(found, _told_key(_marked(relation, found), looks))
+        return RelationNumbers(found, _sure_key(_marked(relation, found), looks))
     keys = {(look.key, look.key_index) for look in looks}
     return RelationNumbers(found, looks[0].key if len(keys) == 1 else ())
 
 
-def _told_key(marked: tuple[int, ...], looks: Sequence[ColumnLook]) -> tuple[int, ...]:
+def _sure_key(marked: tuple[int, ...], looks: Sequence[ColumnLook]) -> tuple[int, ...]:
     """Return the key that a message marks: all of it, unless a column may belong to it that is not published."""
     sure = not any(look.hidden for look in looks) and not _come_and_gone(looks)
     if sure or any(set(marked) == set(look.key) for look in looks):

@@ -155,7 +155,7 @@ def _create(conn: SourceSession, pipeline: Pipeline) -> int:
         refusals.require_none(refusals.read_refusals(conn, pipeline.publication))
         if {"update", "delete"} & set(pipeline.source.publish):
             replica_identity.require_usable(tables)
-            object_names.require_told_apart(tables)
+            object_names.require_distinct_rows(tables)
         (made,) = conn.records(PublicationFacts, "publication/publication", publication=pipeline.publication)
     return made.oid
 

@@ -72,7 +72,7 @@ def follow(ctx: Context, conn: SourceSession, snapshot: CatalogSnapshot, trigger
     named_objects.note(ctx, now.values())
     for record in ctx.ledger.tables.all(ctx.name, but=snapshot.unchanged):
         if record.state in WATCHED and record.left_lsn is None and record.oid in now:
-            cases += _follow(ctx, conn, record, now[record.oid], place, sent=sent, told=bool(trigger))
+            cases += _follow(ctx, conn, record, now[record.oid], place, sent=sent, is_logged=bool(trigger))
     for rebuild in ctx.ledger.rebuilds.all(ctx.name, states=["building", "ready"]):
         if rebuild.kind != "shadow":
             cases += _follow(ctx, conn, rebuild, now.get(rebuild.oid), place, sent=sent)
@@ -91,7 +91,7 @@ def _follow(
     place: Callable[[], Lsn],
     *,
     sent: Collection[str] | None,
-    told: bool = False,
+    is_logged: bool = False,
 ) -> list[Undecided | Rewritten]:
     """Take over what can be followed, refuse the rest, and return the table where the stream has to decide."""
     if now is not None and known.state == "new" and not reserved(column.name for column in now.columns):
@@ -107,7 +107,7 @@ def _follow(
         take(ctx, known, case.best(), case.accepted())
         return [case]
     if (
-        told
+        is_logged
         and now is not None
         and decided.reason is not None
         and isinstance(known, TableRecord)
