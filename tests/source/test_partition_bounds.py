@@ -6,7 +6,16 @@ import itertools
 
 import pytest
 
-from penstock.shapes.partition_bounds import Condition, apart, by_attnum, data, found_in_lake, joined, of, read
+from penstock.shapes.partition_bounds import (
+    Condition,
+    apart,
+    bound_from_data,
+    by_attnum,
+    data,
+    found_in_lake,
+    joined,
+    parse_bound,
+)
 from stack.servers.postgres import Database
 
 TABLES = {
@@ -64,19 +73,23 @@ def levels(database: Database, name: str, columns: str, strategy: str, bounds: l
 
 @pytest.mark.parametrize("name", TABLES)
 def test_partitions_of_one_table_are_apart_and_each_holds_what_it_holds(database16: Database, name: str) -> None:
-    found = [read([(strategy, "k", oid, text)]) for strategy, oid, text in levels(database16, name, *TABLES[name])]
+    found = [
+        parse_bound([(strategy, "k", oid, text)]) for strategy, oid, text in levels(database16, name, *TABLES[name])
+    ]
 
     assert all(found_in_lake(bound) for bound in found)
     assert all(apart(one, other) for one, other in itertools.permutations(found, 2))
     assert not any(apart(one, one) for one in found)
-    assert [of(data(by_attnum(bound, {"k": 1}))) != () for bound in found] == [True] * len(found)
+    assert [bound_from_data(data(by_attnum(bound, {"k": 1}))) != () for bound in found] == [True] * len(found)
 
 
 @pytest.mark.parametrize("name", OPEN)
 def test_bounds_of_values_that_the_lake_may_not_hold_tell_partitions_apart_and_find_no_rows(
     database16: Database, name: str
 ) -> None:
-    *found, last = [read([(strategy, "k", oid, text)]) for strategy, oid, text in levels(database16, name, *OPEN[name])]
+    *found, last = [
+        parse_bound([(strategy, "k", oid, text)]) for strategy, oid, text in levels(database16, name, *OPEN[name])
+    ]
 
     assert all(apart(one, other) for one, other in itertools.permutations([*found, last], 2))
     assert not any(map(found_in_lake, found))
@@ -85,14 +98,16 @@ def test_bounds_of_values_that_the_lake_may_not_hold_tell_partitions_apart_and_f
 
 @pytest.mark.parametrize("name", [name for name in LEFT if name != "f"])
 def test_bounds_that_the_lake_cannot_compare_say_nothing(database16: Database, name: str) -> None:
-    found = [read([(strategy, "k", oid, text)]) for strategy, oid, text in levels(database16, name, *LEFT[name])]
+    found = [parse_bound([(strategy, "k", oid, text)]) for strategy, oid, text in levels(database16, name, *LEFT[name])]
 
     assert found == [()] * len(found)
     assert not any(map(found_in_lake, found))
 
 
 def test_a_default_partition_has_no_bounds_and_is_apart_from_nothing(database16: Database) -> None:
-    one, default = (read([(strategy, "k", oid, text)]) for strategy, oid, text in levels(database16, "f", *LEFT["f"]))
+    one, default = (
+        parse_bound([(strategy, "k", oid, text)]) for strategy, oid, text in levels(database16, "f", *LEFT["f"])
+    )
 
     assert default == ()
     assert not apart(one, default)
@@ -102,10 +117,10 @@ def test_levels_add_up_and_one_that_is_not_known_says_nothing(database16: Databa
     inner, outer = ("r", "n", 23, "FOR VALUES FROM (0) TO (10)"), ("l", "region", 25, "FOR VALUES IN ('eu')")
     us = ("l", "region", 25, "FOR VALUES IN ('us')")
 
-    assert apart(read([outer, inner]), read([us, inner]))
-    assert not apart(read([outer, inner]), read([outer]))
-    assert apart(read([outer, None]), read([us, None]))
-    assert by_attnum(read([outer, inner]), {"n": 1}) == by_attnum(read([inner]), {"n": 1})
+    assert apart(parse_bound([outer, inner]), parse_bound([us, inner]))
+    assert not apart(parse_bound([outer, inner]), parse_bound([outer]))
+    assert apart(parse_bound([outer, None]), parse_bound([us, None]))
+    assert by_attnum(parse_bound([outer, inner]), {"n": 1}) == by_attnum(parse_bound([inner]), {"n": 1})
 
 
 def test_ranges_that_follow_on_one_another_are_joined_within_whatever_else_is_the_same() -> None:

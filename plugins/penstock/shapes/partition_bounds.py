@@ -64,7 +64,7 @@ class Condition:
 Bound = tuple[Condition, ...]
 
 
-def read(levels: Sequence[Sequence[Any] | None]) -> Bound:
+def parse_bound(levels: Sequence[Sequence[Any] | None]) -> Bound:
     """Read the bounds of a partition from the root on, as the statement `heaps` gives them, but for levels that say too little."""
     conditions = (None if level is None else _condition(*level) for level in levels)
     return tuple(each for each in conditions if each is not None)
@@ -83,7 +83,7 @@ def data(bound: Bound) -> list[list[Any]]:
     ]
 
 
-def of(data: Sequence[Sequence[Any]]) -> Bound:
+def bound_from_data(data: Sequence[Sequence[Any]]) -> Bound:
     """Read what `data` wrote."""
     return tuple(
         Condition(column, kind, low, high, None if values is None else tuple(values))

@@ -120,7 +120,7 @@ class _HeapRow:
             has_unique=self.has_unique,
             chain=tuple(self.chain),
             attached=tuple(self._attached()),
-            bound=partition_bounds.read(self.bounds),
+            bound=partition_bounds.parse_bound(self.bounds),
             missing=tuple(sorted(missing.items())),
         )
 

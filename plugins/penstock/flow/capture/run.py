@@ -181,7 +181,7 @@ def _prepare(
     landing_mark.require(ctx)
     end = server_info.position(conn)
     # after the position: so the catalog knows every column that the window can bring
-    known = schema.looked(ctx)
+    known = schema.unchanged_stamps(ctx)
     chosen = ctx.pipeline.tables if patterns else None
     trigger = ddl_trigger.read_trigger(conn) if ctx.pipeline.source.ddl_trigger else None
     found = catalog_snapshot.read_catalog(conn, record.publication, patterns=chosen, known=known)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from penstock.conditions import Level
 from penstock.flow.health.findings import Finding
 from penstock.flow.health.input import SlotInput
-from penstock.flow.schema.publication_options import said as kinds
+from penstock.flow.schema.publication_options import kinds_text as kinds
 from penstock.units import size, span
 
 _LIVING = ("running", "halted", "bootstrapping")

@@ -126,9 +126,9 @@ def _withheld(ctx: Context) -> str | None:
     if found is None:
         return f"publication {ctx.pipeline.publication} does not exist"
     known = ctx.ledger.pipelines.get(ctx.name).publishing
-    withheld = publication_options.of(found, known, ctx.pipeline.source.publish).withheld
+    withheld = publication_options.publishing_of(found, known, ctx.pipeline.source.publish).withheld
     return (
-        f"publication {ctx.pipeline.publication} does not send {publication_options.said(withheld)}"
+        f"publication {ctx.pipeline.publication} does not send {publication_options.kinds_text(withheld)}"
         if withheld
         else None
     )

@@ -51,7 +51,7 @@ def follow(ctx: Context, found: CatalogSnapshot) -> None:
     if free:
         ctx.ledger.tables.save(ctx.name, free, [_change(known[facts.oid], facts) for facts in free])
     for facts in free:
-        ctx.progress(_said(known[facts.oid], facts))
+        ctx.progress(_rename_text(known[facts.oid], facts))
     for oid, holder in taken.items():
         facts = moving[oid]
         reason = (
@@ -94,10 +94,10 @@ def with_name(accepted: Accepted, schema: str, name: str) -> Accepted:
 
 
 def _change(before: TableRecord, facts: TableFacts) -> SchemaChange:
-    return SchemaChange(facts.oid, "rename-table", _said(before, facts), {})
+    return SchemaChange(facts.oid, "rename-table", _rename_text(before, facts), {})
 
 
-def _said(before: TableRecord, facts: TableFacts) -> str:
+def _rename_text(before: TableRecord, facts: TableFacts) -> str:
     what = f"{before.qualified} was renamed to {facts.schema}.{facts.name}"
     if facts.renamed_to is not None:
         return f"{what}: {'.'.join(facts.target)} becomes {'.'.join(facts.renamed_to)} in the next cut"

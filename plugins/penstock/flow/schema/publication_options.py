@@ -27,7 +27,7 @@ _SAID = {"via_root": "changes of partitions under their root's name", "generated
 
 def begin(ctx: Context, found: PublicationFacts) -> None:
     """Note how the publication publishes, before the slot is made: that is what the tables' lake is promised."""
-    ctx.ledger.pipelines.note_publishing(ctx.name, of(found, None, ctx.pipeline.source.publish))
+    ctx.ledger.pipelines.note_publishing(ctx.name, publishing_of(found, None, ctx.pipeline.source.publish))
 
 
 def follow_options(
@@ -40,7 +40,7 @@ def follow_options(
     if found is None:  # that it is missing is the slot's verdict
         return
     before = ctx.ledger.pipelines.get(ctx.name).publishing
-    now = of(found, before, ctx.pipeline.source.publish)
+    now = publishing_of(found, before, ctx.pipeline.source.publish)
     if before is not None and before.stamp != now.stamp:
         known = [
             table for table in ctx.ledger.tables.all(ctx.name) if table.state != "dropped" and table.left_lsn is None
@@ -94,7 +94,7 @@ def _hidden(known: Iterable[TableRecord]) -> str:
     return f"{waiting} waits on for its first copy"
 
 
-def of(found: PublicationFacts, before: Publishing | None, meant: Collection[str]) -> Publishing:
+def publishing_of(found: PublicationFacts, before: Publishing | None, meant: Collection[str]) -> Publishing:
     """Return what the ledger keeps of a publication: what it has ever sent is promised, as far as it is meant to be."""
     promised = {*found.sent, *(before.promised if before else ())} & {*meant, "via_root"}
     return Publishing(
@@ -112,19 +112,19 @@ def changed(before: Publishing, now: Publishing) -> str:
     if before.generated != now.generated:
         (lost if before.generated else won).append("generated")
     if lost:
-        return f"it does not send {said(lost)} any more; what was not sent is in no window"
+        return f"it does not send {kinds_text(lost)} any more; what was not sent is in no window"
     if won:
-        return f"it sends {said(won)} again, or for the first time; what was not sent before is in no window"
+        return f"it sends {kinds_text(won)} again, or for the first time; what was not sent before is in no window"
     other = "; its owner is another" if before.owner != now.owner else ""
     return (
         f"it shows the options that it had{other}; meanwhile it may have left out any kind of change "
-        f"({said(KINDS)}), which is then in no window. PostgreSQL keeps the version of its last alteration only: a new owner or "
+        f"({kinds_text(KINDS)}), which is then in no window. PostgreSQL keeps the version of its last alteration only: a new owner or "
         "a new name alone looks the same as options that were changed and changed back; who knows that it was only that may "
         "resume the tables before they are copied"
     )
 
 
-def said(kinds: Sequence[str]) -> str:
+def kinds_text(kinds: Sequence[str]) -> str:
     """Name kinds of change in a sentence."""
     return names(_SAID.get(kind, f"{kind}s") for kind in kinds)
 

@@ -46,7 +46,7 @@ class Look:
     unchanged: frozenset[int] = frozenset()
 
 
-def looked(ctx: Context) -> dict[int, str]:
+def unchanged_stamps(ctx: Context) -> dict[int, str]:
     """Return the stamps of the tables that were as the ledger has them at an earlier look, and are while they keep it."""
     return ctx.ledger.tables.looked(ctx.name, WATCHED)
 

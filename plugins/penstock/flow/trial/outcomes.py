@@ -278,8 +278,8 @@ def _publishing(ctx: Context, looks: Looks) -> tuple[Publishing, Publishing]:
     before, now, meant = looks.before.publication, looks.after.publication, ctx.pipeline.source.publish
     if before is None or now is None:
         raise AssertionError("expected a publication in the scratch database before and after")
-    known = publication_options.of(before, None, meant)
-    return known, publication_options.of(now, known, meant)
+    known = publication_options.publishing_of(before, None, meant)
+    return known, publication_options.publishing_of(now, known, meant)
 
 
 def _record(ctx: Context, table: SourceTable) -> TableRecord:
