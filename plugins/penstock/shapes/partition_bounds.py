@@ -83,14 +83,6 @@ def data(bound: Bound) -> list[list[Any]]:
     ]
 
 
-def bound_from_data(data: Sequence[Sequence[Any]]) -> Bound:
-    """Read what `data` wrote."""
-    return tuple(
-        Condition(column, kind, low, high, None if values is None else tuple(values))
-        for column, kind, low, high, values in data
-    )
-
-
 def named(bound: Bound, names: Mapping[int, str]) -> Bound:
     """Return a bound with its columns by name."""
     return tuple(replace(each, column=names[int(each.column)]) for each in bound)
