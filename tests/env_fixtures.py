@@ -19,7 +19,7 @@ from penstock.cli import context
 from penstock.cli.app import app
 from stack.servers.postgres import Database, Server
 from tests.conftest import LakeCatalog
-from tests.pipeline_env import ROOT, PipelineEnv, connection
+from tests.pipeline_env import ROOT, PipelineEnv, connection, own_names
 
 Command = Callable[..., Result]
 
@@ -78,7 +78,7 @@ def env_on(
     with control.temporary_database(f"ledger{number}") as ledger:
         made = PipelineEnv(source, ledger, folder / "landing", f"w{number}", lake=lake, spark=spark)
         # a slot of this name may stay behind in no other test: names are unique in the whole cluster
-        made.settings = {"source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"}}
+        made.settings = own_names(source)
         yield made
 
 

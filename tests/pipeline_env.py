@@ -48,6 +48,11 @@ def connection(database: Any, conn_id: str) -> Connection:
     return Connection(conn_id, "127.0.0.1", server.port, "postgres", server.password, database.name)
 
 
+def own_names(source: Any) -> dict[str, Any]:
+    """Return settings that name slot and publication after the source: slots' names are unique in the whole cluster."""
+    return {"source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"}}
+
+
 @dataclass
 class PipelineEnv:
     """Hold one pipeline and its surroundings; `lines` is what it said."""
@@ -75,8 +80,8 @@ class PipelineEnv:
                 {
                     "name": self.name,
                     "tables": {"include": ["public.*"]},
-                    "landing": {"uri": str(self.landing)},
                     **self.settings,
+                    "landing": {"uri": str(self.landing)} | self.settings.get("landing", {}),
                 }
             ),
             lambda conn_id: connection(known[conn_id], conn_id),

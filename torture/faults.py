@@ -13,7 +13,7 @@ from penstock.errors import PenstockError
 from penstock.flow.merge import lake_lock
 from penstock.flow.merge import run as merge
 from tests import clocks
-from tests.faults.conftest import run, run_with_spark
+from tests.faults.harness import run
 from tests.faults.steps import Step
 from torture.driven import Driven
 
@@ -92,14 +92,14 @@ def resync_killed(dice: random.Random, driven: Driven) -> str:
     if not plain:
         return "no table to copy"
     table, step, when = dice.choice(plain), dice.choice(RESYNC), dice.choice(("before", "after"))
-    ended = run_with_spark(driven.env, f"resync:{table}", step, when, "1").returncode
+    ended = run(driven.env, f"resync:{table}", step, when, "1").returncode
     return f"resync of {table} {when} {step.spoken}{_reached(ended)}"
 
 
 def answer_killed(dice: random.Random, driven: Driven) -> str:
     """Kill what answers a change of tables by itself, in the fetch of columns or the copy."""
     step, when = dice.choice((*FETCH, *FETCH, *RESYNC)), dice.choice(("before", "after"))
-    ended = run_with_spark(driven.env, "resync", step, when, "1").returncode
+    ended = run(driven.env, "resync", step, when, "1").returncode
     return f"resync of what waits {when} {step.spoken}{_reached(ended)}"
 
 

@@ -23,7 +23,7 @@ from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog, NewServer
 from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed
-from tests.pipeline_env import PipelineEnv
+from tests.pipeline_env import PipelineEnv, own_names
 from tests.scenarios.members import begin
 
 _numbers = itertools.count(1)
@@ -43,7 +43,7 @@ def env(old_times: Server, postgres16: Server, lake: LakeCatalog, tmp_path: Path
         postgres16.temporary_database(f"back_ledger{number}") as ledger,
     ):
         made = PipelineEnv(source, ledger, tmp_path / "landing", f"b{number}", lake)
-        made.settings = {"source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"}}
+        made.settings = own_names(source)
         begin(made)
         made.capture()
         yield made

@@ -1,33 +1,64 @@
-"""A source that may be killed: a durable server of the module's own, and pipelines on it."""
+"""Pipelines whose processes are killed, and a source that may be killed as well: a durable server of the module's own."""
 
 from __future__ import annotations
 
-import atexit
 import itertools
-import json
-import os
-import shutil
-import subprocess
-import sys
-import tempfile
-import time
 from collections.abc import Iterator
-from dataclasses import replace
-from functools import cache
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any, Protocol
 
 import pytest
+from pyspark.sql import SparkSession
 
-from penstock.flow.spark_job import catalog_secrets, describe
 from stack.servers.binaries import Binaries
-from stack.servers.postgres import Server
+from stack.servers.postgres import Database, Server
 from tests.conftest import LakeCatalog, NewServer
-from tests.pipeline_env import ROOT, PipelineEnv
+from tests.pipeline_env import PipelineEnv, own_names
 
-FORK_SERVER = ROOT / "tests" / "faults" / "fork_server.py"
-IMPORTS = {"PYTHONPATH": os.pathsep.join(str(ROOT / each) for each in ("plugins", "spark_apps", "."))}
 _numbers = itertools.count(1)
-_kept: list[subprocess.Popen[bytes]] = []
+
+
+class NewPipeline(Protocol):
+    """Bring up a pipeline on a source of its own, with these tables; without any, nothing has been done to it yet.
+
+    Its ledger and catalog are one database, as by default; with `apart` they are two, and a cut is two transactions.
+    """
+
+    def __call__(
+        self, name: str, tables: str = "", *, source: Database | None = None, apart: bool = False, **settings: Any
+    ) -> PipelineEnv: ...
+
+
+@pytest.fixture(scope="module")
+def new_pipeline(
+    postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[NewPipeline]:
+    """A function that makes pipelines with the Spark of this process; they last as long as the module's tests."""
+    with ExitStack() as databases:
+
+        def make(
+            name: str, tables: str = "", *, source: Database | None = None, apart: bool = False, **settings: Any
+        ) -> PipelineEnv:
+            def database(name: str) -> Database:
+                return databases.enter_context(postgres16.temporary_database(name))
+
+            source = source or database(name)
+            ledger = database(f"{name}_ledger") if apart else lake.database
+            made = PipelineEnv(source, ledger, tmp_path_factory.mktemp(name) / "landing", name, lake, spark=spark)
+            made.settings = own_names(source) | settings
+            if tables:
+                made.sql(tables)
+                made.bootstrap()
+            return made
+
+        yield make
+
+
+@pytest.fixture
+def number() -> int:
+    """A number of the test's own, for what it adds to a pipeline that many tests share."""
+    return next(_numbers)
 
 
 @pytest.fixture(scope="module")
@@ -37,74 +68,14 @@ def fragile(new_server: NewServer, binaries16: Binaries) -> Server:
 
 
 @pytest.fixture
-def doomed(fragile: Server, postgres16: Server, lake: LakeCatalog, tmp_path: Path) -> Iterator[PipelineEnv]:
+def doomed(
+    fragile: Server, postgres16: Server, lake: LakeCatalog, tmp_path: Path, number: int
+) -> Iterator[PipelineEnv]:
     """A pipeline on the fragile source, without Spark."""
-    number = next(_numbers)
     with (
         fragile.temporary_database(f"doomed{number}") as source,
         postgres16.temporary_database(f"doomed_ledger{number}") as ledger,
     ):
         env = PipelineEnv(source, ledger, tmp_path / "landing", f"d{number}", lake)
-        env.settings = {"source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"}}
+        env.settings = own_names(source)
         yield env
-
-
-@cache
-def fork_server() -> Path:
-    """Start the process whose children are killed, once, and return its address; it ends when this process ends."""
-    folder = Path(tempfile.mkdtemp(prefix="penstock-fork_server-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tests.faults.fork_server", str(folder / "line")],
-        env=os.environ | IMPORTS,
-        cwd=ROOT,
-        start_new_session=True,
-        stdin=subprocess.PIPE,
-    )
-    _kept.append(process)  # with its input open
-    while not (folder / "line").exists():
-        assert process.poll() is None, "the fork server ended"
-        time.sleep(0.05)
-    return folder / "line"
-
-
-def start(env: PipelineEnv, *arguments: str, **environment: str) -> subprocess.Popen[str]:
-    """Start `tests.faults.killed` on a pipeline."""
-    return subprocess.Popen(
-        [sys.executable, "-IS", str(FORK_SERVER), str(fork_server()), *arguments],
-        env={**os.environ, "PIPELINE_ENV": env.to_json(), **IMPORTS, **environment},
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def run(env: PipelineEnv, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run `tests.faults.killed` on a pipeline and return what became of it."""
-    with start(env, *arguments, **environment) as process:
-        said, complained = process.communicate()
-    return subprocess.CompletedProcess(process.args, process.returncode, said, complained)
-
-
-def run_with_spark(env: PipelineEnv, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run `tests.faults.killed` on a pipeline, and carry out in this process what it wants of Spark."""
-    with start(env, *arguments) as process:
-        try:
-            while process.poll() is None:
-                for wanted in env.landing.glob(f"{env.name}/runs/*/wanted"):
-                    _carry_out(env, wanted)
-                time.sleep(0.05)
-        except BaseException:
-            process.kill()
-            raise
-        said, complained = process.communicate()
-    return subprocess.CompletedProcess(process.args, process.returncode, said, complained)
-
-
-def _carry_out(env: PipelineEnv, wanted: Path) -> None:
-    application, *arguments = json.loads(wanted.read_text())
-    wanted.unlink()
-    job = describe(env.ctx, application, "as the child named it", catalog_secrets(env.ctx))
-    env.submit(replace(job, arguments=tuple(arguments)))
-    wanted.with_name("carried-out").write_text("")

@@ -45,6 +45,7 @@ class Step(StrEnum):
     SLOT_RECORDED = "penstock.ledger.pipelines:Pipelines.record_slot"
     SERVER_SIGHTED = "penstock.source.server_info:sight"
     PUBLICATION_CREATED = "penstock.source.publication:ensure"
+    PUBLICATION_TABLE_ADDED = "penstock.source.publication:add"
     PUBLICATION_ALTERED = "penstock.source.publication:alter"
     BOOTSTRAP_FINISHED = "penstock.ledger.pipelines:Pipelines.finish_bootstrap"
     ERA_BEGUN = "penstock.ledger.pipelines:Pipelines.begin_era"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import signal
-
 import pytest
 
-from tests.faults.conftest import run
+from tests.faults.harness import killed, killed_twice, run
 from tests.faults.oracle import at_source, landed
-from tests.faults.steps import Step
+from tests.faults.steps import Kill, Step, called, slow
 from tests.pipeline_env import PipelineEnv
 from tests.waiting import wait_until
 
@@ -57,17 +55,15 @@ def test_whatever_step_is_the_last_the_next_run_continues_exactly(
     doomed: PipelineEnv, steps: list[tuple[str, str]], crash: bool
 ) -> None:
     begin(doomed)
-    for number, (step, when) in enumerate(steps, start=1):
+    for number, kill in enumerate(steps, start=1):
         doomed.sql(CHANGES.format(number))
 
-        killed = run(doomed, "capture", step, when, "1")
-        assert killed.returncode == -signal.SIGKILL, f"{step} was never reached: {killed.stderr[-2000:]}"
-        if crash:
-            doomed.source.server.restart("immediate")
+        def between(number: int = number) -> None:
+            if crash:
+                doomed.source.server.restart("immediate")
+            doomed.sql(CHANGES.format(number + 50))
 
-        # the second kill finds what the first one left
-        doomed.sql(CHANGES.format(number + 50))
-        run(doomed, "capture", step, when, "1")
+        killed_twice(doomed, "capture", kill, between)
 
     repaired = run(doomed, "capture")
     assert repaired.returncode == 0, repaired.stderr[-2000:]
@@ -116,21 +112,16 @@ def _nowhere(env: PipelineEnv) -> object:
     return _Place(port=ports.choose(), password="never-to-be-printed", name=env.ledger.name)
 
 
-AHEAD = [
-    (Step.READ_AHEAD_STARTED, "after"),
-    (Step.READ_AHEAD_MESSAGES, "after"),
-    (Step.WINDOW_STAGED, "before"),
-    (Step.SLOT_ADVANCED, "before"),
+AHEAD: list[Kill] = [
+    (Step.READ_AHEAD_MESSAGES, "after", 2),
+    (Step.READ_AHEAD_STARTED, "after", 2),
+    (Step.WINDOW_STAGED, "before", 2),
+    (Step.SLOT_ADVANCED, "before", 2),
 ]
 
 
-@pytest.mark.parametrize(
-    "case", [AHEAD[1], *(pytest.param(each, marks=pytest.mark.slow) for each in AHEAD if each != AHEAD[1])]
-)
-def test_a_run_that_died_while_it_read_ahead_leaves_no_slot_and_no_gap(
-    doomed: PipelineEnv, case: tuple[str, str]
-) -> None:
-    step, when = case
+@pytest.mark.parametrize("kill", slow(AHEAD, but=AHEAD[:1]), ids=called)
+def test_a_run_that_died_while_it_read_ahead_leaves_no_slot_and_no_gap(doomed: PipelineEnv, kill: Kill) -> None:
     begin(doomed)
     doomed.settings["capture"] = {"max_wal_bytes": "1MiB"}
     for number in range(1, 9):
@@ -138,8 +129,7 @@ def test_a_run_that_died_while_it_read_ahead_leaves_no_slot_and_no_gap(
         doomed.sql(f"insert into t (id, body) select n, repeat(md5(n::text), 300) from {ids} n")
         doomed.sql(CHANGES.format(number))
 
-    killed = run(doomed, "capture", step, when, "2")
-    assert killed.returncode == -signal.SIGKILL, f"{step} was never reached: {killed.stderr[-2000:]}"
+    killed(doomed, "capture", *kill)
     repaired = run(doomed, "capture")
 
     assert repaired.returncode == 0, repaired.stderr[-2000:]

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from penstock.flow.changelog import run as changelog
 from penstock.flow.changelog.coverage import Interval
-from stack.servers.postgres import Server
-from tests.conftest import LakeCatalog
-from tests.faults.conftest import run
+from tests.faults.conftest import NewPipeline
+from tests.faults.harness import killed, killed_unseen, pointers
 from tests.faults.steps import Step
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.changelogs import begin, flush, holds, now
@@ -37,15 +33,9 @@ LAST_STEPS = pytest.param(PLANNING[-1:], SETTLING[-1:], id="at the last of eithe
 
 
 @pytest.fixture(scope="module")
-def watched(
-    postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[PipelineEnv, str]]:
-    with postgres16.temporary_database("faults_changelog") as source:
-        env = PipelineEnv(
-            source, lake.database, tmp_path_factory.mktemp("faults_changelog"), source.name, lake, spark=spark
-        )
-        env.settings = {"source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"}}
-        yield env, begin(env)
+def watched(new_pipeline: NewPipeline) -> tuple[PipelineEnv, str]:
+    env = new_pipeline("faults_changelog")
+    return env, begin(env)
 
 
 def interval(env: PipelineEnv, key: int) -> Interval:
@@ -59,18 +49,9 @@ def interval(env: PipelineEnv, key: int) -> Interval:
     return Interval(start, end)
 
 
-def killed(env: PipelineEnv, verb: str, step: str, when: str) -> None:
-    process = run(env, verb, step, when, "1")
-    assert process.returncode == -signal.SIGKILL, f"{step} was never reached: {process.stderr[-2000:]}"
-
-
-def shown(env: PipelineEnv) -> dict[str, Any]:
+def shown(env: PipelineEnv) -> tuple[object, ...]:
     """Return what every reader sees: the changelogs' pointers, and the intervals that count as filled."""
-    assert env.lake is not None
-    rows = env.lake.database.execute(
-        "select table_name, metadata_location from iceberg_tables where table_namespace = %s", f"{env.name}.public"
-    )
-    return {"pointers": dict(rows), "fills": [fill.attempt for fill in env.ctx.ledger.changelogs.fills(env.name)]}
+    return pointers(env), [fill.attempt for fill in env.ctx.ledger.changelogs.fills(env.name)]
 
 
 @pytest.mark.slow
@@ -81,17 +62,11 @@ def test_a_fill_killed_while_it_is_planned_or_settled_shows_nothing_and_is_done_
     env, slot = watched
     first, second = interval(env, 10 * len(planning)), interval(env, 10 * len(planning) + 1)
     env.changelog(first.start, first.end)
-    before = shown(env)
 
-    for step, when in planning:
-        killed(env, f"fill:{second.start.isoformat()}/{second.end.isoformat()}", step, when)
-        assert shown(env) == before
+    killed_unseen(env, f"fill:{second.start.isoformat()}/{second.end.isoformat()}", planning, shown)
     attempt = changelog.plan(env.ctx, second)
     env.submit(changelog.job(env.ctx, attempt))
-    before = shown(env)
-    for step, when in settling:
-        killed(env, f"settle:{attempt}", step, when)
-        assert shown(env) == before, step
+    killed_unseen(env, f"settle:{attempt}", settling, shown)
     env.changelog(second.start, second.end)
 
     for each in (first, second):

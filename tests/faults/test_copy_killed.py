@@ -21,7 +21,7 @@ from penstock.errors import SourceError
 from penstock.flow.load import bootstrap
 from penstock.flow.spark_job import SparkJob
 from penstock.lsn import Lsn
-from tests.faults.conftest import run, start
+from tests.faults.harness import killed, start
 from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed, landed_multiset, multiset_at_source
 from tests.faults.steps import Step, called, slow
@@ -199,8 +199,7 @@ def differing(env: PipelineEnv) -> list[str]:
 
 def kill(env: PipelineEnv, step: str, when: str, occurrence: int) -> None:
     with writers(env):
-        killed = run(env, "copy", step, when, str(occurrence))
-    assert killed.returncode == -signal.SIGKILL, f"{step} was never reached: {killed.stderr[-2000:]}"
+        killed(env, "copy", step, when, occurrence)
 
 
 @pytest.mark.parametrize("step", [*STEPS, *slow(TWINS)], ids=called)

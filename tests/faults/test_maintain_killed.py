@@ -6,11 +6,8 @@ of its own, whose JVM dies with it, or has this one's, which outlives it.
 
 from __future__ import annotations
 
-import itertools
 import os
-import signal
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -18,7 +15,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 
 from penstock.compare.lake_reader import LakeReader, lake_reader, sql_catalog
 from penstock.errors import LedgerError
@@ -30,33 +26,21 @@ from penstock.flow.spark_job import SparkJob
 from penstock.jobs.maintenance_plan import OldTable
 from penstock.landing.layout import range_folder, windows_folder
 from penstock.lsn import Lsn
-from stack.servers.postgres import Server
-from tests.conftest import LakeCatalog
-from tests.faults.conftest import run, run_with_spark
+from tests.faults.conftest import NewPipeline
+from tests.faults.harness import killed
 from tests.faults.steps import Kill, Step, called, slow
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios import changelogs, source_history
+from tests.scenarios.maintained import CHANGES, SHOP, folder, snapshots
 from tests.scenarios.recovery import equal
 
 pytestmark = pytest.mark.spark
 
-SHOP = """
-create table item (id int primary key, name text, price numeric(10,2));
-create table visit (page text, n int);
-alter table visit replica identity full;
-create table still (id int primary key, note text);
+ANEW = """
 create table anew (id int primary key, note text);
-insert into item select n, 'item ' || n, n / 3.0 from generate_series(1, 200) n;
-insert into visit select 'page ' || n % 3, n % 4 from generate_series(1, 40) n;
-insert into still select n, 'still ' || n from generate_series(1, 50) n;
 insert into anew select n, 'anew ' || n from generate_series(1, 20) n;
 """
-CHANGES = """
-update item set name = name || '+' where id % 7 = 1;
-delete from item where id = (select min(id) from item);
-insert into item select max(id) + 1, 'new' from item;
-insert into visit values ('page 1', 1);
-delete from visit where ctid = (select ctid from visit limit 1);
+CHANGES_ANEW = """
 update anew set note = note || '+' where id % 5 = 1;
 insert into anew select max(id) + 1, 'new' from anew;
 """
@@ -124,7 +108,7 @@ class Shop:
     def change(self) -> tuple[datetime, datetime]:
         """Change the source and capture it; return the interval in which that was."""
         start = changelogs.now(self.env)
-        self.env.sql(CHANGES)
+        self.env.sql(CHANGES + CHANGES_ANEW)
         changelogs.flush(self.env)
         end = changelogs.now(self.env)
         changelogs.flush(self.env)
@@ -143,6 +127,7 @@ class Shop:
 class Due:
     """Name what a maintenance has to do away with, and an interval that no one has filled yet."""
 
+    number: int
     orphan: Path
     folder: Path
     windows: set[Lsn]
@@ -152,41 +137,28 @@ class Due:
 
 
 @pytest.fixture(scope="module")
-def shop(
-    postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Shop]:
-    """A pipeline whose ledger and catalog are one database, as by default."""
-    with postgres16.temporary_database("faults_maintain") as source:
-        landing = tmp_path_factory.mktemp(source.name)
-        env = PipelineEnv(source, lake.database, landing, source.name, lake=lake, spark=spark)
-        env.settings = {
-            "source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"},
-            "landing": {"uri": str(landing), "retention": "1d"},
-            "changelog": {"slack": 0, "tables": {"include": ["public.item"]}},
-            "maintain": {"patience": "1s", "cuts": "1s", "daily_cuts": "6d", "old_tables": "1d", "history": "30d"},
-        }
-        env.sql(SHOP)
-        env.bootstrap()
-        source_history.watch(env, "watch_faults_maintain")
-        made = Shop(env, "watch_faults_maintain")
-        made.merge(force=True)
-        yield made
-
-
-_numbers = itertools.count(1)
+def shop(new_pipeline: NewPipeline) -> Shop:
+    env = new_pipeline(
+        "faults_maintain",
+        SHOP + ANEW,
+        landing={"retention": "1d"},
+        changelog={"slack": 0, "tables": {"include": ["public.item"]}},
+        maintain={"patience": "1s", "cuts": "1s", "daily_cuts": "6d", "old_tables": "1d", "history": "30d"},
+    )
+    source_history.watch(env, "watch_faults_maintain")
+    made = Shop(env, "watch_faults_maintain")
+    made.merge(force=True)
+    return made
 
 
 @pytest.mark.parametrize("case", slow(CASES), ids=called)
 def test_whatever_step_is_the_last_readers_and_merges_continue_and_the_next_run_ends_it(
-    shop: Shop, case: tuple[str, str, str, int]
+    shop: Shop, number: int, case: tuple[str, Step, str, int]
 ) -> None:
-    verb, step, when, occurrence = case
-    due = let_be_due(shop)
+    due = let_be_due(shop, number)
 
-    armed = (verb, step, when, str(occurrence))
-    killed = run(shop.env, *armed) if verb == "maintain:here" else run_with_spark(shop.env, *armed)
+    killed(shop.env, *case)
 
-    assert killed.returncode == -signal.SIGKILL, f"never reached: {killed.stderr[-2000:]}"
     everything_is_there(shop)
     shop.busy()
     equal(shop.env)
@@ -195,8 +167,10 @@ def test_whatever_step_is_the_last_readers_and_merges_continue_and_the_next_run_
 
 
 @pytest.mark.slow
-def test_a_spark_run_that_outlived_its_task_and_another_maintenance_changes_nothing_that_is_shown(shop: Shop) -> None:
-    due, env = let_be_due(shop), shop.env
+def test_a_spark_run_that_outlived_its_task_and_another_maintenance_changes_nothing_that_is_shown(
+    shop: Shop, number: int
+) -> None:
+    due, env = let_be_due(shop, number), shop.env
     outlived: list[SparkJob] = []
 
     class Gone(Exception):
@@ -219,9 +193,9 @@ def test_a_spark_run_that_outlived_its_task_and_another_maintenance_changes_noth
     ends(shop, due)
 
 
-def let_be_due(shop: Shop) -> Due:
+def let_be_due(shop: Shop, number: int) -> Due:
     """Let there be something to do for every step: small files, old cuts, windows and tables, and what killed runs left."""
-    env, number = shop.env, next(_numbers)
+    env = shop.env
     shop.busy()
     aged = {window.upto_lsn for window in env.ctx.ledger.windows.all(env.name)}
     for statement in (
@@ -240,13 +214,13 @@ def let_be_due(shop: Shop) -> Due:
     assert attempt is not None
     env.submit(merge.job(env.ctx, attempt))  # and no one publishes it
     long_ago = time.time() - 4 * 86400
-    orphan = table_folder(shop, "item") / "data" / f"old{number}.parquet"
+    orphan = folder(env, "item") / "data" / f"old{number}.parquet"
     orphan.write_text("of a killed merge")
     os.utime(orphan, (long_ago, long_ago))
     dead = env.landing / env.name / "windows" / f"00000000DEAD00{number:02}-00000000DEADFFFF"
     (dead / "attempt").mkdir(parents=True)
     (dead / "attempt" / "1.1.parquet").write_text("of a killed capture")
-    return Due(orphan, dead, aged, set_aside(shop), attempt, unfilled)
+    return Due(number, orphan, dead, aged, set_aside(shop), attempt, unfilled)
 
 
 def set_aside(shop: Shop) -> list[Path]:
@@ -276,7 +250,7 @@ def everything_is_there(shop: Shop) -> None:
             for entry in cut.tables:
                 if entry["name"] in WATCHED:
                     found = read(shop, reader, entry["name"], entry["snapshot_id"])
-                    assert found == shop.shown[entry["name"]].get(entry["snapshot_id"], found), cut.number
+                    assert found == shop.shown[entry["name"]].get(entry["snapshot_id"], found), cut.lsn
         for table in WATCHED:
             assert read(shop, reader, table) == shop.shown[table][shop.snapshot(table)]
     for interval in shop.filled:
@@ -296,13 +270,6 @@ def read(shop: Shop, reader: LakeReader, table: str, snapshot: int | None = None
 
 def rows(found: Any) -> list[Any]:
     return sorted((tuple(row) for row in found), key=str)
-
-
-def table_folder(shop: Shop, table: str) -> Path:
-    with lake_reader("lake", sql_catalog(shop.env.ctx.catalog)) as reader:
-        found = reader.table((shop.env.name, "public", table))
-        assert found is not None
-        return Path(found.table.location().removeprefix("file:"))
 
 
 # --- what the next run must end ---------------------------------------------------------------------
@@ -328,21 +295,16 @@ def ends(shop: Shop, due: Due) -> None:
     assert set(env.ctx.landing.folders(windows_folder(env.name))) <= known
     young = datetime.now(UTC) - timedelta(days=30)
     assert all(event.at > young for event in env.ctx.ledger.events.all(env.name))
-    with lake_reader("lake", sql_catalog(env.ctx.catalog)) as reader:
-        found = reader.table((env.name, "public", "item"))
-        assert found is not None
-        named = {
-            e["snapshot_id"] for c in env.ctx.ledger.merges.cuts(env.name) for e in c.tables if e["name"] == "item"
-        }
-        there = {snapshot.snapshot_id for snapshot in found.table.snapshots()}
-        assert named <= there
-        assert not (shop.shown["item"].keys() - named) & there, "no cut shows them any more"
+    named = {e["snapshot_id"] for c in env.ctx.ledger.merges.cuts(env.name) for e in c.tables if e["name"] == "item"}
+    there = snapshots(env, "item")
+    assert named <= there
+    assert not (shop.shown["item"].keys() - named) & there, "no cut shows them any more"
     everything_is_there(shop)
     with pytest.raises(LedgerError, match="ledger-conflict"):
         merge.publish(env.ctx, due.attempt)
 
     shop.fill(due.unfilled)
-    suffix = f"as_{next(_numbers)}"
+    suffix = f"as_{due.number}"
     rebuild.replay(env.ctx, Replay(("public.anew",), shadow=suffix), env.submit)
     assert sorted(row[:2] for row in env.lake_rows(f"anew__{suffix}")) == sorted(env.sql("select * from anew"))
     shop.busy()

@@ -7,15 +7,12 @@ something go wrong, runs on, and compares; tables that a test spoils for good ar
 from __future__ import annotations
 
 import itertools
-import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from penstock.errors import LakeError, LedgerError
 from penstock.flow.errors import record_errors
@@ -27,9 +24,8 @@ from penstock.ledger.records import CutRecord
 from penstock.ledger.table_records import TableRecord
 from penstock.source import server_info
 from penstock_spark import merge as merging
-from stack.servers.postgres import Server
-from tests.conftest import LakeCatalog
-from tests.faults.conftest import run
+from tests.faults.conftest import NewPipeline
+from tests.faults.harness import change, cut, killed, killed_unseen, pointers, prepared
 from tests.faults.steps import Step
 from tests.pipeline_env import PipelineEnv
 
@@ -66,31 +62,19 @@ update item set id = -id where id = (select min(id) from item where id > 0);
 delete from visit where ctid = (select ctid from visit limit 1);
 insert into visit values ('page 1', 1), ('page 1', 1);
 """
-
-
-def make_env(source: Any, ledger: Any, lake: LakeCatalog, spark: SparkSession, folder: Path) -> PipelineEnv:
-    env = PipelineEnv(source, ledger, folder / "landing", source.name, lake=lake, spark=spark)
-    # names of slots are unique in the whole cluster
-    env.settings = {"source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"}}
-    return env
+PLANNING = [(step, when) for step in (Step.MERGE_BEGUN, Step.TEXT_WRITTEN) for when in ("before", "after")]
+BEFORE_THE_COMMIT = [
+    (Step.MERGE_PUBLISHED, "before"),
+    (Step.MERGE_TABLES_ADVANCED, "after"),
+    (Step.CUT_RECORDED, "after"),
+    (Step.POINTERS_MOVED_BY_MERGE, "after"),
+]
+RENAMING = [(Step.MERGE_TABLES_RENAMED, "after"), (Step.POINTERS_MOVED_BY_MERGE, "after")]
 
 
 @pytest.fixture(scope="module")
-def env(
-    postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[PipelineEnv]:
-    with postgres16.temporary_database("faults_merge") as source:
-        made = make_env(source, lake.database, lake, spark, tmp_path_factory.mktemp("faults_merge"))
-        made.sql(TABLES)
-        made.bootstrap()
-        yield made
-
-
-def change(env: PipelineEnv, changes: str = CHANGES) -> None:
-    """Change the source and capture it; the tests' servers commit asynchronously, so flush that first."""
-    env.sql(changes)
-    env.sql("set synchronous_commit = on; select pg_current_xact_id()")
-    env.capture()
+def env(new_pipeline: NewPipeline) -> PipelineEnv:
+    return new_pipeline("faults_merge", TABLES)
 
 
 def planned(env: PipelineEnv) -> str:
@@ -101,18 +85,6 @@ def planned(env: PipelineEnv) -> str:
 
 def spark_merge(env: PipelineEnv, attempt: str) -> None:
     env.submit(merge.job(env.ctx, attempt))
-
-
-def pointers(env: PipelineEnv) -> dict[str, str]:
-    """Return which metadata file each table of the pipeline shows: what every reader of the lake sees."""
-    assert env.lake is not None
-    rows = env.lake.database.execute(
-        "select table_namespace || '.' || table_name, metadata_location from iceberg_tables "
-        "where table_namespace = %s or table_namespace like %s",
-        env.name,
-        f"{env.name}.%",
-    )
-    return dict(rows)
 
 
 def cuts(env: PipelineEnv) -> list[CutRecord]:
@@ -132,26 +104,19 @@ def equal(env: PipelineEnv, *names: str) -> None:
         assert found[name].equal, list(found[name].lines())
 
 
-def killed(env: PipelineEnv, verb: str, step: str, when: str) -> None:
-    process = run(env, verb, step, when, "1")
-    assert process.returncode == -signal.SIGKILL, f"{step} was never reached: {process.stderr[-2000:]}"
-
-
 # --- plan and Spark ---------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
 def test_a_killed_plan_and_an_application_without_a_result_leave_nothing_behind(env: PipelineEnv) -> None:
-    change(env)
-    before, published = pointers(env), cuts(env)
-    for step in (Step.MERGE_BEGUN, Step.TEXT_WRITTEN):
-        for when in ("before", "after"):
-            killed(env, "plan", step, when)
+    change(env, CHANGES)
+    before = cut(env)
+    killed_unseen(env, "plan", PLANNING, cut)
 
     silent = planned(env)
     with pytest.raises(LakeError, match="spark-failed"):
         merge.publish(env.ctx, silent)
-    assert (pointers(env), cuts(env)) == (before, published)
+    assert cut(env) == before
 
     env.merge()
     equal(env)
@@ -159,10 +124,10 @@ def test_a_killed_plan_and_an_application_without_a_result_leave_nothing_behind(
 
 @pytest.mark.slow
 def test_a_spark_run_that_outlived_its_task_changes_nothing(env: PipelineEnv, monkeypatch: pytest.MonkeyPatch) -> None:
-    change(env)
+    change(env, CHANGES)
     during = planned(env)
     after = planned(env)
-    change(env)
+    change(env, CHANGES)
     overtaken = planned(env)
 
     # a stale run writes while its successor is between its tables and its end: it touches nothing of that one's
@@ -205,25 +170,16 @@ def between(patched: pytest.MonkeyPatch, intrude: Callable[[], None]) -> None:
 def test_a_publish_killed_before_its_commit_moves_nothing_and_two_at_once_move_it_once(
     env: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    change(env)
-    attempt = planned(env)
-    spark_merge(env, attempt)
-    before, published = pointers(env), cuts(env)
+    change(env, CHANGES)
+    attempt = prepared(env)
+    before, published = cut(env), cuts(env)
 
-    for step, when in (
-        (Step.MERGE_PUBLISHED, "before"),
-        (Step.MERGE_TABLES_ADVANCED, "after"),
-        (Step.CUT_RECORDED, "after"),
-        (Step.POINTERS_MOVED_BY_MERGE, "after"),
-    ):
-        killed(env, f"publish:{attempt}", step, when)
-        assert (pointers(env), cuts(env)) == (before, published)
-
+    killed_unseen(env, f"publish:{attempt}", BEFORE_THE_COMMIT, cut)
     with monkeypatch.context() as patched:
         patched.setattr(merges, "move_pointers", terminated_afterwards(env))
         with pytest.raises(LedgerError, match="ledger-unreachable"):
             merge.publish(env.ctx, attempt)
-    assert (pointers(env), cuts(env)) == (before, published)
+    assert cut(env) == before
 
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(lambda _: merge.publish(env.ctx, attempt), range(2))
@@ -247,12 +203,9 @@ def test_names_that_change_places_do_so_in_the_cut_or_not_at_all(env: PipelineEn
     oids = {name: table(env, name).oid for name in ("red", "black")}
     swap = "alter table red rename to x; alter table black rename to red; alter table x rename to black; "
     change(env, f"{swap} update black set name = name || '+'; {CHANGES}")
-    attempt = planned(env)
-    spark_merge(env, attempt)
-    before, published = pointers(env), cuts(env)
-    for step, when in ((Step.MERGE_TABLES_RENAMED, "after"), (Step.POINTERS_MOVED_BY_MERGE, "after")):
-        killed(env, f"publish:{attempt}", step, when)
-        assert (pointers(env), cuts(env)) == (before, published)
+    attempt = prepared(env)
+    before = pointers(env)
+    killed_unseen(env, f"publish:{attempt}", RENAMING, cut)
 
     # renamed again after the plan: it has the name of the plan first, and the newer one in the next cut
     change(env, "alter table black rename to brown")
@@ -261,40 +214,38 @@ def test_names_that_change_places_do_so_in_the_cut_or_not_at_all(env: PipelineEn
         "brown": "black",
         "red": "red",
     }
-    assert pointers(env)[f"{env.name}.public.red"] == before[f"{env.name}.public.black"]
+    assert pointers(env)[f"{env.name}.public", "red"] == before[f"{env.name}.public", "black"]
     env.merge()
     assert (table(env, "red").oid, table(env, "brown").oid) == (oids["black"], oids["red"])
     equal(env, "item", "visit", "red", "brown")
     env.sql("alter table red rename to black; alter table brown rename to red")
-    change(env)
+    change(env, CHANGES)
     env.merge()
     equal(env, "item", "visit", "red", "black")
 
 
 def test_a_publish_whose_answer_got_lost_returns_its_cut_when_asked_again(env: PipelineEnv) -> None:
-    change(env)
-    attempt = planned(env)
-    spark_merge(env, attempt)
+    change(env, CHANGES)
+    attempt = prepared(env)
     killed(env, f"publish:{attempt}", Step.MERGE_PUBLISHED, "after")
-    after, (newest, *_) = pointers(env), cuts(env)
+    after, newest = cut(env), cuts(env)[0]
     assert newest.attempt == attempt
 
     assert merge.publish(env.ctx, attempt) == newest
-    assert (pointers(env), cuts(env)[0]) == (after, newest)
+    assert cut(env) == after
     equal(env)
 
 
 def test_a_foreign_commit_before_the_publish_pauses_that_table_and_no_other(env: PipelineEnv) -> None:
     assert env.spark is not None
     change(env, f"{CHANGES} update taken set name = name || '+'")
-    attempt = planned(env)
-    spark_merge(env, attempt)
+    attempt = prepared(env)
     env.spark.sql(f"delete from lake.{env.name}.public.taken where id = 7")
-    before, published = pointers(env), cuts(env)
+    before = cut(env)
 
     with pytest.raises(LakeError, match=r"publish-conflict.*public\.taken"):
         merge.publish(env.ctx, attempt)
-    assert (pointers(env), cuts(env)) == (before, published)
+    assert cut(env) == before
 
     env.merge()
     assert (table(env, "taken").state, table(env, "taken").paused_slug) == ("paused", "foreign-commit")
@@ -305,11 +256,11 @@ def test_a_foreign_commit_before_the_publish_pauses_that_table_and_no_other(env:
 
 
 def test_a_missing_landing_file_is_named_and_halts_and_nothing_is_lost(env: PipelineEnv) -> None:
-    change(env)
+    change(env, CHANGES)
     files = [entry for window in env.ctx.ledger.windows.all(env.name)[-1:] for entry in window.files]
     missing = next(entry.path for entry in files if entry.oid == table(env, "item").oid)
     place, aside = env.landing / missing, env.landing / "aside"
-    before, published = pointers(env), cuts(env)
+    before, published = pointers(env, aside=True), cuts(env)
 
     attempt = planned(env)
     place.rename(aside)
@@ -323,7 +274,7 @@ def test_a_missing_landing_file_is_named_and_halts_and_nothing_is_lost(env: Pipe
     with pytest.raises(LedgerError, match="pipeline-halted"):
         merge.plan(env.ctx)
     assert cuts(env) == published
-    assert pointers(env).keys() == before.keys()
+    assert pointers(env, aside=True).keys() == before.keys()
 
     aside.rename(place)
     env.ctx.ledger.pipelines.resume(env.name)
@@ -399,33 +350,26 @@ def followed_by(step: Callable[..., Any], occurrence: int, env: PipelineEnv, sta
 # --- ledger and catalog in two databases ------------------------------------------------------------
 
 
-def test_a_publish_killed_between_catalog_and_ledger_is_healed(
-    postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path: Path
-) -> None:
-    with (
-        postgres16.temporary_database("faults_apart") as source,
-        postgres16.temporary_database("faults_apart_ledger") as ledger,
-    ):
-        env = make_env(source, ledger, lake, spark, tmp_path)
-        env.sql("create table item (id int primary key, name text); insert into item values (1, 'copied')")
-        env.sql("create table visit (page text); alter table visit replica identity full")
-        env.sql("create table left_0 (id int primary key); insert into left_0 values (1)")
-        env.bootstrap()
-
-        for number, repeated in enumerate((True, False)):
-            renamed = f"alter table left_{number} rename to left_{number + 1}"
-            change(env, f"update item set name = name || '+'; insert into visit values ('page'); {renamed}")
-            attempt = planned(env)
-            spark_merge(env, attempt)
-            before, published = pointers(env), cuts(env)
-            killed(env, f"publish:{attempt}", Step.POINTERS_MOVED_BY_MERGE, "before")
-            assert (pointers(env), cuts(env)) == (before, published)
-            killed(env, f"publish:{attempt}", Step.POINTERS_MOVED_BY_MERGE, "after")
-            assert f"{env.name}.public.left_{number + 1}" in pointers(env)
-            assert cuts(env) == published
-            if repeated:
-                assert merge.publish(env.ctx, attempt).attempt == attempt
-            else:  # no one asks again: the next merge finds out
-                change(env, "update item set name = name || '-'; insert into visit values ('page')")
-                env.merge()
-            equal(env, "item", "visit", f"left_{number + 1}")
+def test_a_publish_killed_between_catalog_and_ledger_is_healed(new_pipeline: NewPipeline) -> None:
+    env = new_pipeline(
+        "faults_apart",
+        "create table item (id int primary key, name text); insert into item values (1, 'copied');"
+        "create table visit (page text); alter table visit replica identity full;"
+        "create table left_0 (id int primary key); insert into left_0 values (1)",
+        apart=True,
+    )
+    for number, repeated in enumerate((True, False)):
+        renamed = f"alter table left_{number} rename to left_{number + 1}"
+        change(env, f"update item set name = name || '+'; insert into visit values ('page'); {renamed}")
+        attempt = prepared(env)
+        published = cuts(env)
+        killed_unseen(env, f"publish:{attempt}", [(Step.POINTERS_MOVED_BY_MERGE, "before")], cut)
+        killed(env, f"publish:{attempt}", Step.POINTERS_MOVED_BY_MERGE, "after")
+        assert (f"{env.name}.public", f"left_{number + 1}") in pointers(env)
+        assert cuts(env) == published
+        if repeated:
+            assert merge.publish(env.ctx, attempt).attempt == attempt
+        else:  # no one asks again: the next merge finds out
+            change(env, "update item set name = name || '-'; insert into visit values ('page')")
+            env.merge()
+        equal(env, "item", "visit", f"left_{number + 1}")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import signal
-
 import pytest
 
 from penstock.flow.load import bootstrap
-from tests.faults.conftest import run
+from tests.faults.harness import killed
 from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed
 from tests.faults.steps import Step
@@ -15,8 +13,8 @@ from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import copy_waiting, members, states, told
 
 JOINING = [
-    (Step.PUBLICATION_ALTERED, "before"),
-    (Step.PUBLICATION_ALTERED, "after"),
+    (Step.PUBLICATION_TABLE_ADDED, "before"),
+    (Step.PUBLICATION_TABLE_ADDED, "after"),
     (Step.SERVER_SIGHTED, "after"),
     (Step.MEMBERS_JOINED, "before"),
     (Step.MEMBERS_JOINED, "after"),
@@ -37,10 +35,9 @@ def begin(env: PipelineEnv) -> None:
 @pytest.mark.slow
 def test_whatever_step_is_the_last_a_table_joins_once_and_is_copied_exactly(doomed: PipelineEnv) -> None:
     begin(doomed)
-    for number, (step, when) in enumerate(JOINING):
+    for number, kill in enumerate(JOINING):
         doomed.sql(f"create table u{number} (id int primary key, note text); insert into u{number} values (1, 'early')")
-        killed = run(doomed, "capture", step, when, "1")
-        assert killed.returncode == -signal.SIGKILL, f"{step} was never reached: {killed.stderr[-2000:]}"
+        killed(doomed, "capture", *kill)
         doomed.sql(
             f"insert into u{number} values (2, 'before it is noted'); update u{number} set note = '' where id = 1"
         )
@@ -64,11 +61,10 @@ def test_whatever_step_is_the_last_a_table_leaves_once(doomed: PipelineEnv) -> N
     tables = [f"u{number}" for number in range(len(LEAVING))]
     doomed.sql("; ".join(f"create table {table} (id int primary key)" for table in tables))
     doomed.capture()
-    for table, (step, when) in zip(tables, LEAVING, strict=True):
+    for table, kill in zip(tables, LEAVING, strict=True):
         left = [*doomed.settings.get("tables", {"exclude": []})["exclude"], f"public.{table}"]
         doomed.settings["tables"] = {"include": ["public.*"], "exclude": left}
-        killed = run(doomed, "capture", step, when, "1")
-        assert killed.returncode == -signal.SIGKILL, f"{step} was never reached: {killed.stderr[-2000:]}"
+        killed(doomed, "capture", *kill)
         doomed.capture()
 
     assert members(doomed) == {"t"}

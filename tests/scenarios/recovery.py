@@ -21,6 +21,13 @@ insert into item select n, 'item ' || n, n / 3.0 from generate_series(1, 30) n;
 insert into visit select 'page ' || n % 3, n % 4 from generate_series(1, 20) n;
 insert into "Order Line" select n, 'line ' || n from generate_series(1, 10) n;
 """
+CHANGES = """
+update item set name = name || '+' where id % 4 = {0} % 4;
+delete from item where id = (select max(id) from item);
+insert into item select coalesce(max(id), 0) + 100, 'new', {0} from item;
+delete from visit where ctid = (select ctid from visit limit 1);
+insert into visit values ('page', {0}), ('page', {0});
+"""
 LANDED = "update item set name = 'landed' where id = 1; delete from item where id = 2; insert into item values (100, 'landed', 1)"
 LOST = """
 update item set name = 'never captured' where id = 3;

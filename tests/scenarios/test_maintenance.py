@@ -40,29 +40,12 @@ from penstock_spark import maintain as maintaining
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.killed import copy_without_spark
-from tests.pipeline_env import PipelineEnv
+from tests.pipeline_env import PipelineEnv, own_names
+from tests.scenarios.maintained import CHANGES, SHOP, folder, iceberg, snapshots
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.spark
 
-SHOP = """
-create table item (id int primary key, name text, price numeric(10,2));
-create table visit (page text, n int);
-alter table visit replica identity full;
-create table still (id int primary key, note text);
-create table taken (id int primary key, note text);
-insert into item select n, 'item ' || n, n / 3.0 from generate_series(1, 200) n;
-insert into visit select 'page ' || n % 3, n % 4 from generate_series(1, 40) n;
-insert into still select n, 'still ' || n from generate_series(1, 50) n;
-insert into taken select n, 'taken ' || n from generate_series(1, 20) n;
-"""
-CHANGES = """
-update item set name = name || '+' where id % 7 = 1;
-delete from item where id = (select min(id) from item);
-insert into item select max(id) + 1, 'new' from item;
-insert into visit values ('page 1', 1);
-delete from visit where ctid = (select ctid from visit limit 1);
-"""
 DAY = timedelta(days=1)
 
 
@@ -74,10 +57,7 @@ def env(
         made = PipelineEnv(
             source, lake.database, tmp_path_factory.mktemp("maintained"), source.name, lake=lake, spark=spark
         )
-        made.settings = {
-            "source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"},
-            "maintain": {"patience": "1s"},
-        }
+        made.settings = own_names(source) | {"maintain": {"patience": "1s"}}
         made.sql(SHOP)
         made.bootstrap()
         busy(made, 5)
@@ -109,22 +89,6 @@ def equal(env: PipelineEnv) -> bool:
     """Return whether source and lake are equal, whole tables, and all of them are ready."""
     states = {table.state for table in env.ctx.ledger.tables.all(env.name)}
     return compare(env.ctx).equal and states == {"ready"}
-
-
-def iceberg(env: PipelineEnv, table: str) -> Any:
-    """Return a lake table as PyIceberg sees it."""
-    with lake_reader("lake", sql_catalog(env.ctx.catalog)) as reader:
-        found = reader.table((env.name, "public", table))
-        assert found is not None
-        return found.table
-
-
-def snapshots(env: PipelineEnv, table: str) -> set[int]:
-    return {snapshot.snapshot_id for snapshot in iceberg(env, table).snapshots()}
-
-
-def folder(env: PipelineEnv, table: str) -> Path:
-    return Path(iceberg(env, table).location().removeprefix("file:"))
 
 
 def shown(env: PipelineEnv, table: str, snapshot: int) -> tuple[list[Any], list[Any]]:
