@@ -53,6 +53,17 @@ def own_names(source: Any) -> dict[str, Any]:
     return {"source": {"slot": f"penstock_{source.name}", "publication": f"penstock_{source.name}"}}
 
 
+def copy_without_spark(job: SparkJob) -> None:
+    """Carry out a copy plan as Spark's tasks do, one range after another, in this process."""
+    from penstock_spark.copy import Tables, land  # noqa: PLC0415
+
+    plan = CopyPlan.loads(Path(job.arguments[1].removeprefix("file://")).read_text())
+    source = Connection.from_prefix("SOURCE", job.environment)
+    tables = Tables(plan, plan.landing_options)
+    for each in plan.ranges:
+        tables.landed(each, land(plan, each, source=source, options=plan.landing_options))
+
+
 @dataclass
 class PipelineEnv:
     """Hold one pipeline and its surroundings; `lines` is what it said."""
@@ -90,15 +101,47 @@ class PipelineEnv:
             self.lines.append,
         )
 
-    def bootstrap(self) -> None:
-        """Do what the bootstrap DAG does, first cut included."""
+    def begin(self, statements: str = "") -> None:
+        """Let the source do this, and copy it without Spark, as the bootstrap DAG does before the first cut."""
+        if statements:
+            self.sql(statements)
+        bootstrap.prepare(self.ctx)
+        bootstrap.copy(self.ctx, copy_without_spark)
+
+    def bootstrap(self, statements: str = "") -> None:
+        """Let the source do this, and then do what the bootstrap DAG does, first cut included."""
+        if statements:
+            self.sql(statements)
         bootstrap.prepare(self.ctx)
         bootstrap.copy(self.ctx, self.submit)
         self.merge()
 
+    def flush(self) -> None:
+        """Bring every commit into the WAL: the tests' servers commit asynchronously."""
+        self.sql("set synchronous_commit = on; select pg_logical_emit_message(true, 'flush', '')")
+
     def capture(self) -> CaptureReport:
         """Capture until caught up."""
         return capture.capture(self.ctx)
+
+    def land(self, statements: str = "") -> CaptureReport:
+        """Let the source do this, and capture all that has committed."""
+        if statements:
+            self.sql(statements)
+        self.flush()
+        return self.capture()
+
+    def follow(self, statements: str = "") -> None:
+        """Let the source do this, and bring all that has committed into the lake."""
+        self.land(statements)
+        self.merge()
+
+    def come_to_rest(self, rounds: int) -> None:
+        """Capture and merge until nothing is left to do; a merge may end at places in between."""
+        for _ in range(rounds):
+            self.land()
+            while self.merge() is not None:
+                pass
 
     def merge(self, *, force: bool = False, last: bool = False) -> str | None:
         """Merge and publish what is due; return the attempt. The `last` merge of an era is that of a halted pipeline."""
@@ -146,6 +189,19 @@ class PipelineEnv:
                 self.name,
                 table,
             )
+
+    def states(self) -> dict[str, tuple[str, str | None]]:
+        """Return the state of each table, and the slug of what it is paused by."""
+        return {table.name: (table.state, table.paused_slug) for table in self.ctx.ledger.tables.all(self.name)}
+
+    def paused(self) -> dict[str, str]:
+        """Return why each table that is paused is."""
+        tables = self.ctx.ledger.tables.all(self.name)
+        return {table.name: table.paused_reason or "" for table in tables if table.state == "paused"}
+
+    def copies(self) -> set[tuple[str, int]]:
+        """Return the copies that were made of tables, by their id and the table's oid."""
+        return {(copy.id, copy.oid) for copy in self.ctx.ledger.tables.copies(self.name)}
 
     def sql(self, statement: str) -> list[tuple[Any, ...]]:
         """Run one statement, or several, on the source."""

@@ -15,12 +15,10 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.compare.pg_text import row_texts
-from penstock.flow.load import bootstrap
 from penstock.ledger.table_records import CopyRecord, TableRecord
 from penstock.source import ddl_trigger
 from penstock.source.text_rows import rendered
 from stack.servers.postgres import Database
-from tests.faults.killed import copy_without_spark
 from tests.pipeline_env import PipelineEnv
 from torture import stand
 from torture.judge import SECONDS
@@ -62,9 +60,7 @@ def _env(source: Database, home: PipelineEnv, number: int) -> Iterator[PipelineE
             "source": {"slot_timeout": 10, "ddl_trigger": told},
         }
         env.sql(stand.TABLES)
-        env.sql(stand.FILLED)
-        bootstrap.prepare(env.ctx)
-        bootstrap.copy(env.ctx, copy_without_spark)
+        env.begin(stand.FILLED)
         yield env
 
 

@@ -96,7 +96,7 @@ class Torture:
             self._step(dice)
         self.writers.quiesce(dice)
         self._restore()
-        self._flush()
+        self.env.flush()
         self.driven.capture()
         self.driven.note_paused()
         for table, lines in judged(self._model()):
@@ -213,7 +213,7 @@ class Torture:
             self._busy_resync(dice)
         self.writers.quiesce(dice, keep=keep)
         self._restore()
-        self._flush()
+        self.env.flush()
         self.driven.heal()
         self.driven.capture()
         self.driven.merge()
@@ -222,7 +222,7 @@ class Torture:
         if dice.random() < 0.7:
             self.driven.answer(lambda job: self._meanwhile(dice, job, ddl=0.2))
             self.writers.quiesce(dice, keep=keep)
-            self._flush()
+            self.env.flush()
             self.driven.capture()
             self.driven.merge()
         if (due := self.driven.due()) and self.driven.resync(due):
@@ -231,11 +231,11 @@ class Torture:
             self._admin(partitions.repaired(self._model()), who="admin repaired")
             if keep:  # a table that joined waits for transactions that were open then
                 self.writers.quiesce(dice)
-                self._flush()
+                self.env.flush()
                 self.driven.capture()
             if due := self.driven.due():  # what the owner has just mended can be copied now, before the next change
                 self.driven.resync(due)
-        self._flush()
+        self.env.flush()
         self.driven.capture()
         self.driven.merge()
         self.driven.note_stuck()
@@ -274,9 +274,6 @@ class Torture:
         text = "select pubinsert, pubupdate, pubdelete, pubtruncate, pubviaroot from pg_publication where pubname = %s"
         rows = self.env.source.execute(text, name)
         return tuple(rows[0]) if rows else ()
-
-    def _flush(self) -> None:
-        self.env.sql("set synchronous_commit = on; select pg_logical_emit_message(true, 'flush', '')")
 
     def compare(self) -> int:
         """Compare every ready table; those that differ are copied again, so that the next round begins right."""

@@ -19,8 +19,7 @@ from stack.servers.postgres_user import Account, reachable_folder
 from stack.spark import spark_conf
 from tests import postgres_versions
 from tests.conftest import DEBIAN_15, LakeCatalog
-from tests.faults.killed import copy_without_spark
-from tests.pipeline_env import PipelineEnv
+from tests.pipeline_env import PipelineEnv, copy_without_spark
 
 MODEST = {
     "shared_buffers": "64MB",
@@ -163,5 +162,4 @@ def begin(env: PipelineEnv, *, told: bool = False, drop: bool = False) -> None:
         "source": {**env.settings.get("source", {}), "slot_timeout": 10, "ddl_trigger": told},
     }
     env.sql(TABLES)
-    env.sql(FILLED)
-    env.bootstrap()
+    env.bootstrap(FILLED)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.column_changes import data_files
-from tests.scenarios.test_attached_partitions import aside, attach, copies, equal, fetch, made, states, tables
+from tests.scenarios.test_attached_partitions import aside, attach, equal, fetch, made, states, tables
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -36,7 +36,7 @@ def begun(env: PipelineEnv) -> tuple[set[tuple[str, int]], dict[str, set[str]]]:
     for table in CASES:
         env.sql(made(table))
     env.bootstrap()
-    return copies(env), {table: data_files(env, table) for table in CASES}
+    return env.copies(), {table: data_files(env, table) for table in CASES}
 
 
 def test_rows_of_before_show_the_default_of_the_partitions_that_were_there(env16: PipelineEnv) -> None:
@@ -47,7 +47,7 @@ def test_rows_of_before_show_the_default_of_the_partitions_that_were_there(env16
     fetch(env16)
 
     assert equal(env16)
-    assert copies(env16) == copied
+    assert env16.copies() == copied
     assert all(files[table] <= data_files(env16, table) for table in CASES), "no file was rewritten"
 
 
@@ -62,7 +62,7 @@ def test_a_partition_that_was_attached_empty_has_no_say(env16: PipelineEnv) -> N
 
     assert states(env16) == dict.fromkeys(CASES, "ready")
     assert equal(env16)
-    assert copies(env16) == copied
+    assert env16.copies() == copied
 
 
 def test_partitions_that_were_packed_since_have_the_default_in_their_rows(env16: PipelineEnv) -> None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from penstock.flow.load import run as rebuild
-from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.recovery import flush
+from tests.scenarios.recovery import equal
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -31,16 +30,12 @@ CHANGES = (
 
 def test_a_type_named_as_a_built_in_one_becomes_that_one_with_rows_of_both_in_a_window(env16: PipelineEnv) -> None:
     env = env16
-    env.sql(MADE)
-    env.bootstrap()
+    env.bootstrap(MADE)
     for statements in CHANGES:
         env.sql(statements)
-    flush(env)
-    env.capture()
-    env.merge()
+    env.follow()
 
     assert rebuild.switch(env.ctx, rebuild.resync(env.ctx, None, env.submit, woken=True), env.submit)
 
     assert [table.state for table in env.ctx.ledger.tables.all(env.name)] == ["ready"]
-    compared = compare(env.ctx)
-    assert compared.equal, [line for table in compared.tables for line in table.lines()]
+    equal(env)

@@ -12,8 +12,6 @@ from penstock.flow.verify.compare import compare
 from penstock.source import ddl_trigger
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios import changelogs
-from tests.scenarios.column_changes import paused
-from tests.scenarios.recovery import flush
 
 pytestmark = pytest.mark.spark
 
@@ -31,10 +29,9 @@ def test_columns_are_renamed_to_names_of_every_kind(env16: PipelineEnv) -> None:
     env16.sql(f"create table named (id int primary key, {columns}, low text)")
     env16.sql(f"create table wide (id int primary key, {', '.join(f'c{n} int' for n in range(WIDE))})")
     env16.sql("create table reserved (id int primary key, v text); insert into reserved values (1, 'x')")
-    env16.sql(
+    env16.bootstrap(
         "insert into named (id, c0, low) values (1, 'first', 'low'), (2, 'second', 'low'); insert into wide (id) values (1)"
     )
-    env16.bootstrap()
 
     env16.sql("update named set c1 = 'before'")
     for n, name in enumerate(HOSTILE):
@@ -48,18 +45,17 @@ def test_columns_are_renamed_to_names_of_every_kind(env16: PipelineEnv) -> None:
     env16.capture()
     env16.merge()
 
-    assert list(paused(env16)) == ["reserved"]
-    assert "a column _misfits now" in paused(env16)["reserved"]
+    assert list(env16.paused()) == ["reserved"]
+    assert "a column _misfits now" in env16.paused()["reserved"]
     env16.sql("alter table reserved rename _misfits to v")
     found = compare(env16.ctx)
     assert found.equal, found
 
 
 def test_a_partitioned_and_sorted_lake_table_follows_a_rename_of_its_columns(env16: PipelineEnv) -> None:
-    env16.sql(
+    env16.bootstrap(
         "create table t (id int primary key, day date, v text); insert into t select n, date '2026-01-01' + n, n from generate_series(1, 9) n"
     )
-    env16.bootstrap()
     assert env16.spark is not None
     table = f"lake.{env16.name}.public.t"
     for layout in ("add partition field days(day)", "write ordered by v desc"):
@@ -70,7 +66,7 @@ def test_a_partitioned_and_sorted_lake_table_follows_a_rename_of_its_columns(env
     env16.capture()
     env16.merge()
 
-    assert paused(env16) == {}
+    assert env16.paused() == {}
     assert compare(env16.ctx).equal
 
 
@@ -90,8 +86,7 @@ def test_tables_in_many_files_and_of_every_layout_follow_a_wider_column_and_are_
     for name in layouts:
         env.sql(f"create table {name} (id int primary key, n int, l int[])")
         env.sql(f"insert into {name} select i, i % 5, array[i] from generate_series(1, 30) i")
-    env.sql(ddl_trigger.install_statement())
-    env.bootstrap()
+    env.bootstrap(ddl_trigger.install_statement())
     for name, layout in layouts.items():
         env.spark.sql(f"alter table lake.{env.name}.public.{name} {layout}")
 
@@ -111,7 +106,7 @@ def test_tables_in_many_files_and_of_every_layout_follow_a_wider_column_and_are_
     )
     both("update {t} set n = 3 where id in (1, 4000000000); update {t} set l = '{{5000000000}}' where id = 20")
 
-    assert paused(env) == {}
+    assert env.paused() == {}
     compared = compare(env.ctx)
     assert compared.equal, compared
     rebuild.replay(env.ctx, Replay(("public.bucketed", "public.filed")), env.submit)
@@ -135,8 +130,7 @@ def test_a_replay_and_a_resync_read_windows_of_every_version(env16: PipelineEnv)
     for step in steps:
         for name in ("replayed", "resynced"):
             env16.sql(step.format(t=name))
-        flush(env16)
-        env16.capture()
+        env16.land()
     env16.merge()
     assert compare(env16.ctx).equal
 
@@ -146,11 +140,10 @@ def test_a_replay_and_a_resync_read_windows_of_every_version(env16: PipelineEnv)
     ]
     for name in ("replayed", "resynced"):
         env16.sql(f"update {name} set x = 7 where id = 1")
-    flush(env16)
-    env16.capture()
+    env16.land()
     rebuild.switch(env16.ctx, ids, env16.submit)
 
-    assert paused(env16) == {}
+    assert env16.paused() == {}
     assert compare(env16.ctx).equal
 
 
@@ -158,8 +151,7 @@ def test_a_replay_and_a_resync_read_windows_of_every_version(env16: PipelineEnv)
 def test_a_merge_that_dies_after_spark_or_in_the_publish_leaves_the_old_columns(
     env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    env16.sql("create table t (id int primary key, a text); insert into t values (1, 'x')")
-    env16.bootstrap()
+    env16.bootstrap("create table t (id int primary key, a text); insert into t values (1, 'x')")
     env16.sql("alter table t rename a to b; update t set b = 'y'")
     env16.capture()
 
@@ -181,10 +173,9 @@ def dies(*_: object, **__: object) -> None:
 
 @pytest.mark.slow
 def test_maintenance_between_two_changes_of_columns_loses_nothing(env16: PipelineEnv) -> None:
-    env16.sql(
+    env16.bootstrap(
         "create table t (id int primary key, a text, b int); insert into t select n, n, n from generate_series(1, 50) n"
     )
-    env16.bootstrap()
     for n in range(4):
         env16.sql(
             f"update t set b = {n} where id % 3 = {n % 3}; alter table t rename a to a{n}; alter table t rename a{n} to a"
@@ -211,8 +202,7 @@ def test_maintenance_between_two_changes_of_columns_loses_nothing(env16: Pipelin
 @pytest.mark.slow
 def test_a_changelog_names_each_change_by_the_columns_of_its_time(env16: PipelineEnv) -> None:
     env16.settings["changelog"] = {"tables": {"include": ["public.t"]}, "slack": 0}
-    env16.sql("create table t (id int primary key, a text); insert into t values (1, 'x')")
-    env16.bootstrap()
+    env16.bootstrap("create table t (id int primary key, a text); insert into t values (1, 'x')")
     start = changelogs.now(env16)
     env16.sql("update t set a = 'old name'")
     env16.sql("alter table t rename a to b; update t set b = 'new name'")

@@ -6,7 +6,6 @@ import pytest
 
 from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.recovery import flush
 
 pytestmark = pytest.mark.spark
 
@@ -17,14 +16,10 @@ def test_a_table_without_a_key_whose_columns_are_named_as_our_aliases_follows(en
     env16.sql("create table keyed (t int primary key, s text, first int, row text, unknown text)")
     env16.sql("alter table bag replica identity full; alter table keyed alter s set storage external")
     env16.sql("insert into bag select 's', 't' || n % 3, 'f', n % 2 from generate_series(1, 20) n")
-    env16.sql("insert into keyed select n, repeat('x', 4000) from generate_series(1, 20) n")
-    env16.bootstrap()
+    env16.bootstrap("insert into keyed select n, repeat('x', 4000) from generate_series(1, 20) n")
 
     env16.sql("delete from bag where t = 't1'; update bag set pos = 7 where ctid in (select ctid from bag limit 3)")
-    env16.sql("update keyed set row = 'new' where t < 5; update keyed set t = -t where t > 15")
-    flush(env16)
-    env16.capture()
-    env16.merge()
+    env16.follow("update keyed set row = 'new' where t < 5; update keyed set t = -t where t > 15")
 
     tables = env16.ctx.ledger.tables.all(env16.name)
     assert {(table.name, table.state, table.paused_reason) for table in tables} == {

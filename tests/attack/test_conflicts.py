@@ -17,23 +17,20 @@ from penstock.flow.merge import run as merge
 from penstock.flow.verify import run as verify
 from penstock.ledger.verifications import VerifiedTable
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.recovery import equal, flush
+from tests.scenarios.recovery import equal
 
 pytestmark = pytest.mark.spark
 
 
 def begin(env: PipelineEnv) -> None:
-    env.sql(
+    env.bootstrap(
         "create table t (id int primary key, s text); insert into t select n, 'a' from generate_series(1, 9) n;"
         "create table sound (id int primary key, d date); insert into sound values (1, null)"
     )
-    env.bootstrap()
 
 
 def change(env: PipelineEnv, statements: str) -> None:
-    env.sql(statements)
-    flush(env)
-    env.capture()
+    env.land(statements)
 
 
 def lose(env: PipelineEnv, statements: str) -> None:

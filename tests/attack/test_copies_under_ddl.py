@@ -19,9 +19,8 @@ from penstock.flow.load import run as rebuild
 from penstock.flow.recover import resume
 from penstock.flow.spark_job import SparkJob
 from penstock.flow.verify.compare import compare
-from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed, multiset_at_source
-from tests.pipeline_env import PipelineEnv
+from tests.pipeline_env import PipelineEnv, copy_without_spark
 from tests.scenarios.members import states, told
 
 TABLES = """

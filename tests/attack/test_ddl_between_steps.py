@@ -13,12 +13,9 @@ from penstock.flow.load import bootstrap
 from penstock.flow.load import run as rebuild
 from penstock.flow.verify.compare import compare
 from penstock.source import ddl_trigger
-from tests.faults.killed import copy_without_spark
 from tests.faults.steps import Step, owner
-from tests.pipeline_env import PipelineEnv
-from tests.scenarios.column_changes import paused
+from tests.pipeline_env import PipelineEnv, copy_without_spark
 from tests.scenarios.key_changes import missed
-from tests.scenarios.recovery import flush
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -98,11 +95,9 @@ def between(monkeypatch: pytest.MonkeyPatch, step: str, work: Callable[[], objec
 def settled(env: PipelineEnv) -> list[str]:
     """Bring the pipeline to rest as its DAGs do; return what is wrong then."""
     for _ in range(3):
-        flush(env)
-        env.capture()
-        env.merge()
+        env.follow()
         rebuild.switch(env.ctx, rebuild.resync(env.ctx, None, env.submit, woken=True), env.submit)
-    waiting = [f"{name} is paused: {reason}" for name, reason in paused(env).items()]
+    waiting = [f"{name} is paused: {reason}" for name, reason in env.paused().items()]
     return [*waiting, *(line for table in compare(env.ctx).tables if not table.equal for line in table.lines())]
 
 
@@ -127,19 +122,14 @@ def test_ddl_between_any_two_steps_ends_in_an_equal_lake(
     migrate()
 
     def merged() -> None:
-        env.sql("update plain set n = n + 1 where id % 9 = 0; update parted set n = n + 1")
-        flush(env)
-        env.capture()
-        env.merge()
+        env.follow("update plain set n = n + 1 where id % 9 = 0; update parted set n = n + 1")
 
     def resynced() -> None:
         with suppress(LakeError):  # a table that is altered while it is built is asked for again
             rebuild.switch(env.ctx, rebuild.resync(env.ctx, ["public.plain", "public.parted"], env.submit), env.submit)
 
     def fetched() -> None:
-        env.sql("alter table plain add column u uuid default gen_random_uuid()")
-        flush(env)
-        env.capture()
+        env.land("alter table plain add column u uuid default gen_random_uuid()")
         rebuild.switch(env.ctx, rebuild.resync(env.ctx, None, env.submit, woken=True), env.submit)
         env.sql("alter table plain drop column u")
 

@@ -17,7 +17,7 @@ from penstock.flow.merge import run as merge
 from penstock.flow.spark_job import SparkJob
 from tests.clocks import jumping, metadata_files, move_into_the_future
 from tests.pipeline_env import ROOT, PipelineEnv
-from tests.scenarios.recovery import LANDED, SHOP, equal, flush, follows
+from tests.scenarios.recovery import LANDED, SHOP, equal, follows
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
 FAKETIME = next(iter(Path("/usr/lib").glob("*/faketime/libfaketime.so.1")), None)
@@ -26,11 +26,8 @@ FAKETIME = next(iter(Path("/usr/lib").glob("*/faketime/libfaketime.so.1")), None
 @pytest.fixture
 def shop(env16: PipelineEnv) -> PipelineEnv:
     """A pipeline with a window that is not merged."""
-    env16.sql(SHOP)
-    env16.bootstrap()
-    env16.sql(LANDED)
-    flush(env16)
-    env16.capture()
+    env16.bootstrap(SHOP)
+    env16.land(LANDED)
     return env16
 
 

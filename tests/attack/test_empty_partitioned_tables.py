@@ -12,10 +12,8 @@ from penstock.flow import check
 from penstock.flow.load import bootstrap
 from penstock.flow.load import run as rebuild
 from penstock.flow.verify.compare import compare
-from tests.faults.killed import copy_without_spark
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import states
-from tests.scenarios.recovery import flush
 
 TABLES = """
 create table t (id int primary key); insert into t values (1);
@@ -53,10 +51,7 @@ def lacks(env: PipelineEnv) -> list[str]:
 
 
 def test_the_first_copy_of_a_table_without_partitions_ends(landing_env16: PipelineEnv) -> None:
-    landing_env16.sql(TABLES)
-    bootstrap.prepare(landing_env16.ctx)
-
-    bootstrap.copy(landing_env16.ctx, copy_without_spark)
+    landing_env16.begin(TABLES)
 
     assert landing_env16.ctx.ledger.pipelines.get(landing_env16.name).state == "running"
     assert states(landing_env16) == dict.fromkeys((*EMPTY, "t"), "copied")
@@ -90,8 +85,7 @@ def test_check_names_the_partitions_whose_rows_no_stream_carries(landing_env16: 
 def test_rows_of_partitions_that_are_made_later_are_merged_after_bootstrap_joining_and_resync(
     env16: PipelineEnv,
 ) -> None:
-    env16.sql(TABLES)
-    env16.bootstrap()
+    env16.bootstrap(TABLES)
     assert states(env16) == dict.fromkeys((*EMPTY, "t"), "ready")
     env16.sql("create table joined (id int, v text, primary key (id)) partition by range (id)")
     env16.capture()
@@ -121,24 +115,15 @@ def test_partitions_of_tables_that_hold_no_row_are_dropped_and_every_table_stays
             f"create table {name}_1 partition of {name} for values from (0) to (100);"
             f"create table {name}_2 partition of {name} for values from (100) to (200)"
         )
-    env16.sql("insert into emptied values (1, 'a'), (101, 'b'); insert into gone values (1, 'a')")
-    env16.bootstrap()
+    env16.bootstrap("insert into emptied values (1, 'a'), (101, 'b'); insert into gone values (1, 'a')")
     env16.sql("truncate emptied; delete from gone")
     assert lacks(env16) == []
 
     env16.sql("".join(f"drop table {name}_2;" for name in names))  # a retention job, on a Sunday
 
-    settle(env16)
+    env16.come_to_rest(1)
     assert states(env16) == dict.fromkeys(names, "ready")
     env16.sql("".join(f"insert into {name} values (2, 'later');" for name in names))
-    settle(env16)
+    env16.come_to_rest(1)
     assert set(states(env16).values()) == {"ready"}
     assert compare(env16.ctx).equal
-
-
-def settle(env: PipelineEnv) -> None:
-    """Capture and merge until nothing is left: one cut at the place of each drop."""
-    flush(env)
-    env.capture()
-    while env.merge() is not None:
-        pass

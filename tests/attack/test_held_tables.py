@@ -17,7 +17,7 @@ from penstock.flow.recover import resume
 from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin, states, told
-from tests.scenarios.recovery import equal, flush
+from tests.scenarios.recovery import equal
 
 TABLES = """
 create table t (id int primary key, v int);
@@ -80,8 +80,7 @@ def landed(env: PipelineEnv) -> Counter[str]:
 
 def brought(env: PipelineEnv, before: Counter[str]) -> Counter[str]:
     """Capture, and count the changes of each table that are landed beyond those of before."""
-    flush(env)
-    env.capture()
+    env.land()
     return landed(env) - before
 
 
@@ -104,20 +103,14 @@ def test_capture_of_the_others_continues_while_tables_are_held(landing_env: Pipe
 
 @pytest.mark.slow
 def test_lake_and_source_are_equal_after_each_end_of_a_hold(env: PipelineEnv) -> None:
-    env.sql(TABLES)
-    env.bootstrap()
+    env.bootstrap(TABLES)
     env.capture()
 
     for number, (how, end) in enumerate(HOLDS):
         with holding(env, how, end, HOLD.format(n=number)):
-            env.sql(f"update t set v = v + 1 where id < 4; insert into t values ({100 + number}, 1)")
-            flush(env)
-            env.capture()
-            env.merge()
+            env.follow(f"update t set v = v + 1 where id < 4; insert into t values ({100 + number}, 1)")
             assert len(env.lake_rows("t")) == 10 + number
-        flush(env)
-        env.capture()
-        env.merge()
+        env.follow()
         equal(env)
         assert set(states(env).values()) == {"ready"}
 
@@ -149,21 +142,17 @@ def test_a_guard_sees_what_was_changed_under_a_hold(landing_env: PipelineEnv) ->
     with holding(
         landing_env, "prepared", "commit", "alter table held alter v type bigint using v * 100; truncate leaf2"
     ):
-        landing_env.sql("update t set v = -v")
-        flush(landing_env)
-        landing_env.capture()
+        landing_env.land("update t set v = -v")
         assert set(states(landing_env).values()) == {"copied"}
     for _ in range(2):  # until the stream has had time to explain the new file of the partition
-        flush(landing_env)
-        landing_env.capture()
+        landing_env.land()
 
     assert {name for name, state in states(landing_env).items() if state == "paused"} == {"held", "root"}
 
 
 @pytest.mark.slow
 def test_a_held_table_keeps_no_other_from_its_new_copy(env16: PipelineEnv) -> None:
-    env16.sql(TABLES)
-    env16.bootstrap()
+    env16.bootstrap(TABLES)
     env16.capture()
 
     with holding(env16, "open", "rollback"):

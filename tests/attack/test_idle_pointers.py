@@ -13,7 +13,7 @@ from penstock.jobs.merge_plan import MergePlan
 from penstock.landing import layout
 from penstock_spark import table_maintenance
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.recovery import equal, flush
+from tests.scenarios.recovery import equal
 
 pytestmark = pytest.mark.spark
 
@@ -31,13 +31,7 @@ def make(env: PipelineEnv, tables: tuple[str, ...] = TABLES) -> None:
 
 
 def change(env: PipelineEnv, statements: str) -> None:
-    env.sql(statements)
-    flush(env)
-    env.capture()
-
-
-def states(env: PipelineEnv) -> dict[str, tuple[str, str | None]]:
-    return {table.name: (table.state, table.paused_slug) for table in env.ctx.ledger.tables.all(env.name)}
+    env.land(statements)
 
 
 def run(env: PipelineEnv, statement: str) -> None:
@@ -86,11 +80,11 @@ def test_an_idle_table_that_was_moved_pauses_in_the_next_cut_and_all_others_are_
     attempt = env16.merge()
 
     foreign = dict.fromkeys(MOVED, ("paused", "foreign-commit"))
-    assert states(env16) == {**foreign, **dict.fromkeys(("compacted", "idle", "busy"), ("ready", None))}
+    assert env16.states() == {**foreign, **dict.fromkeys(("compacted", "idle", "busy"), ("ready", None))}
     assert looked_at(env16, attempt) == {*MOVED, "compacted"}
     ids = rebuild.resync(env16.ctx, [f"public.{table}" for table in MOVED], env16.submit)
     assert rebuild.switch(env16.ctx, ids, env16.submit)
-    assert set(states(env16).values()) == {("ready", None)}
+    assert set(env16.states().values()) == {("ready", None)}
     equal(env16)
     change(env16, "insert into busy values (5, 'e')")
     assert looked_at(env16, env16.merge()) == set(), "what was looked at once is known"
@@ -111,7 +105,7 @@ def test_an_idle_table_that_is_moved_before_the_publish_keeps_the_cut_back_once(
 
     assert env16.ctx.ledger.merges.last_cut(env16.name) == before
     env16.merge()
-    assert states(env16) == {"idle": ("paused", "foreign-commit"), "busy": ("ready", None)}
+    assert env16.states() == {"idle": ("paused", "foreign-commit"), "busy": ("ready", None)}
     assert sorted(env16.lake_rows("busy", "id")) == [(1,), (2,), (3,), (4,)]
 
 
@@ -133,7 +127,7 @@ def test_a_commit_in_the_middle_of_maintenance_is_not_taken_for_ours(
 
     env16.merge()
 
-    assert states(env16) == {"idle": ("paused", "foreign-commit"), "busy": ("ready", None)}
+    assert env16.states() == {"idle": ("paused", "foreign-commit"), "busy": ("ready", None)}
 
 
 @pytest.mark.slow
@@ -148,7 +142,7 @@ def test_our_own_maintenance_and_dead_runs_are_no_foreign_hand(env16: PipelineEn
     env16.merge()
     env16.merge(force=True)
 
-    assert set(states(env16).values()) == {("ready", None)}
+    assert set(env16.states().values()) == {("ready", None)}
     equal(env16)
 
 

@@ -7,7 +7,6 @@ import pytest
 from penstock.compare.report import TableComparison, unpromised
 from penstock.flow.verify.run import Verification, verify
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.recovery import flush
 
 ALL = ("insert", "update", "delete", "truncate", "via_root")
 
@@ -46,13 +45,12 @@ def test_verify_says_what_an_insert_only_publication_leaves_out_and_raises_no_al
     env = env16
     name = env.ctx.pipeline.publication
     env.settings["source"] = {**env.settings["source"], "adopt": True}
-    env.sql(
+    env.bootstrap(
         "create table t (id int primary key, v int); insert into t select n, n from generate_series(1, 20) n;"
         f"create publication {name} for table only t with (publish = 'insert')"
     )
-    env.bootstrap()
     env.sql("update t set v = -v where id < 4; delete from t where id > 18; insert into t values (100, 1)")
-    flush(env)
+    env.flush()
 
     found = verified(env)
 

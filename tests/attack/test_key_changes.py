@@ -11,9 +11,8 @@ from penstock.flow.merge import publish as publishing
 from penstock.flow.merge import run as merge
 from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.column_changes import data_files, paused
+from tests.scenarios.column_changes import data_files
 from tests.scenarios.key_changes import missed
-from tests.scenarios.recovery import flush
 
 pytestmark = pytest.mark.spark
 
@@ -44,8 +43,7 @@ def test_a_replay_and_a_resync_find_rows_by_the_key_of_each_window(env16: Pipeli
     for step in STEPS:
         for name in names:
             env16.sql(step.format(t=name))
-        flush(env16)
-        env16.capture()
+        env16.land()
     env16.merge()
     assert compare(env16.ctx).equal
     assert missed(env16) == {}
@@ -56,8 +54,7 @@ def test_a_replay_and_a_resync_find_rows_by_the_key_of_each_window(env16: Pipeli
     ]
     for name in names:
         env16.sql(f"update {name} set note = 'later' where id in (2, 9)")
-    flush(env16)
-    env16.capture()
+    env16.land()
     rebuild.switch(env16.ctx, ids, env16.submit)
     env16.merge()
 
@@ -69,8 +66,7 @@ def test_a_replay_and_a_resync_find_rows_by_the_key_of_each_window(env16: Pipeli
 def test_a_merge_of_two_keys_that_dies_after_spark_or_in_the_publish_is_made_again(
     env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    env16.sql(MADE.format(t="t"))
-    env16.bootstrap()
+    env16.bootstrap(MADE.format(t="t"))
     before = sorted(env16.lake_rows("t"))
     env16.sql("begin; " + "; ".join(STEPS[:3]).format(t="t") + "; commit")
     env16.capture()
@@ -92,8 +88,7 @@ def dies(*_: object, **__: object) -> None:
 
 
 def test_a_change_of_the_key_alone_is_an_event_and_writes_nothing(env16: PipelineEnv) -> None:
-    env16.sql(MADE.format(t="t"))
-    env16.bootstrap()
+    env16.bootstrap(MADE.format(t="t"))
     files = data_files(env16, "t")
 
     env16.sql(BY_CODE.format(t="t"))
@@ -113,19 +108,18 @@ def test_a_change_of_the_key_alone_is_an_event_and_writes_nothing(env16: Pipelin
 
 @pytest.mark.slow
 def test_values_that_were_fetched_are_found_by_the_key_of_that_time(env16: PipelineEnv) -> None:
-    env16.sql(MADE.format(t="t"))
-    env16.bootstrap()
+    env16.bootstrap(MADE.format(t="t"))
     env16.sql("alter table t add column u uuid default gen_random_uuid()")
     env16.capture()
-    assert set(paused(env16)) == {"t"}
+    assert set(env16.paused()) == {"t"}
     assert rebuild.resync(env16.ctx, None, env16.submit, woken=True) == []
-    assert paused(env16) == {}
+    assert env16.paused() == {}
 
     env16.sql(f"begin; update t set note = 'x' where id = 2; {'; '.join(STEPS[1:3])}; commit".format(t="t"))
     env16.capture()
     env16.merge()
 
-    assert paused(env16) == {}
+    assert env16.paused() == {}
     assert compare(env16.ctx).equal
     assert missed(env16) == {}
 
@@ -136,14 +130,13 @@ def test_the_key_of_a_partitioned_table_and_one_beside_a_rewrite_cost_a_copy(env
         "create table parted (id int, code int, primary key (id)) partition by range (id); "
         "create table parted_1 partition of parted for values from (0) to (100); insert into parted values (1, 1)"
     )
-    env16.sql(MADE.format(t="rewritten"))
-    env16.bootstrap()
+    env16.bootstrap(MADE.format(t="rewritten"))
 
     env16.sql("alter table parted drop constraint parted_pkey, add primary key (id, code)")
     env16.sql(f"{BY_CODE.format(t='rewritten')}; alter table rewritten alter column id type bigint")
     env16.capture()
 
-    found = paused(env16)
+    found = env16.paused()
     assert set(found) == {"parted", "rewritten"}
     assert all("the replica identity changed" in reason for reason in found.values())
     env16.merge()
@@ -175,10 +168,9 @@ def test_a_key_that_becomes_deferrable_and_back_is_followed_and_rebuilt(env16: P
         for name in names:
             for statement in statements:
                 env16.sql(statement.format(t=name))
-        flush(env16)
-        env16.capture()
+        env16.land()
     env16.merge()
-    assert paused(env16) == {}
+    assert env16.paused() == {}
     assert compare(env16.ctx).equal
     assert missed(env16) == {}
     told = [each.message for each in env16.ctx.ledger.events.unannounced(env16.name, "schema-followed")]
@@ -191,8 +183,7 @@ def test_a_key_that_becomes_deferrable_and_back_is_followed_and_rebuilt(env16: P
     ]
     for name in names:
         env16.sql(f"delete from {name} where id = 6")
-    flush(env16)
-    env16.capture()
+    env16.land()
     rebuild.switch(env16.ctx, ids, env16.submit)
     env16.merge()
     assert compare(env16.ctx).equal
@@ -208,14 +199,13 @@ def test_a_partition_with_a_deferrable_part_of_the_key_costs_a_copy_and_loses_no
             f"create table {name}_1 partition of {name} for values from (0) to (100); create table {name}_2 {columns}, {late}); "
             f"alter table {name}_2 replica identity full; insert into {name} select i, 'x' from generate_series(1, 9) i"
         )
-    env16.sql("alter table whole replica identity full; alter table whole_1 replica identity full")
-    env16.bootstrap()
+    env16.bootstrap("alter table whole replica identity full; alter table whole_1 replica identity full")
 
     for name in ("whole", "mixed"):
         env16.sql(f"alter table {name} attach partition {name}_2 for values from (100) to (200)")
         env16.sql(f"insert into {name} select i, 'y' from generate_series(101, 109) i; update {name}_2 set id = id + 1")
     env16.capture()
-    found = paused(env16)
+    found = env16.paused()
     assert "the key is deferrable now, in a partition at least" in found["whole"]
     assert set(found) == {"whole", "mixed"}
     with pytest.raises(
@@ -230,13 +220,11 @@ def test_a_partition_with_a_deferrable_part_of_the_key_costs_a_copy_and_loses_no
     env16.sql("update mixed_2 set id = id + 1; update whole_2 set id = id + 1")
     env16.capture()
     ids = rebuild.resync(env16.ctx, ["public.whole", "public.mixed"], env16.submit)
-    env16.sql(
+    env16.land(
         "update mixed_2 set id = id + 1; update whole_2 set id = id - 1; update whole set note = 'z' where id < 103"
     )
-    flush(env16)
-    env16.capture()
     rebuild.switch(env16.ctx, ids, env16.submit)
     env16.merge()
-    assert paused(env16) == {}
+    assert env16.paused() == {}
     assert compare(env16.ctx).equal
     assert missed(env16) == {}

@@ -7,7 +7,6 @@ import pytest
 from penstock.flow.load import run as rebuild
 from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.column_changes import copies, paused
 from tests.scenarios.key_changes import (
     BY_CODE,
     BY_ID,
@@ -21,7 +20,6 @@ from tests.scenarios.key_changes import (
     TO_ID,
     missed,
 )
-from tests.scenarios.recovery import flush
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -60,8 +58,7 @@ def changed(env: PipelineEnv, tables: dict[str, list[str]]) -> None:
         with env.source.connect() as conn:
             for statement in statements:
                 conn.execute(statement.format(t=name).encode())
-    flush(env)
-    env.capture()
+    env.land()
 
 
 def test_rows_are_found_by_the_key_of_their_time_around_fetched_values(env: PipelineEnv) -> None:
@@ -69,41 +66,36 @@ def test_rows_are_found_by_the_key_of_their_time_around_fetched_values(env: Pipe
     for name in tables:
         env.sql(MADE.format(t=name))
     env.bootstrap()
-    copied = copies(env)
+    copied = env.copies()
 
     changed(env, tables)
     fetchable = {each.name for each in env.ctx.ledger.tables.all(env.name) if each.remedy == "read"}
-    waiting = paused(env)
+    waiting = env.paused()
     env.merge()
     assert rebuild.switch(env.ctx, rebuild.resync(env.ctx, None, env.submit, woken=True), env.submit)
     for name in tables:
         env.sql(f"update {name} set large = 'later' where code in ('c2', 'c20'); delete from {name} where code = 'c3'")
-    flush(env)
-    env.capture()
-    env.merge()
+    env.follow()
 
     assert set(waiting) == tables.keys()
     assert fetchable == FETCHED.keys()
-    assert paused(env) == {}
+    assert env.paused() == {}
     assert compare(env.ctx).equal
     assert missed(env) == {}
     oids = {each.oid: each.name for each in env.ctx.ledger.tables.all(env.name)}
-    assert {oids[oid] for _, oid in copies(env) - copied} == COPIED.keys()
+    assert {oids[oid] for _, oid in env.copies() - copied} == COPIED.keys()
 
 
 def test_whole_rows_that_lack_a_fetched_column_are_left_to_a_copy(env16: PipelineEnv) -> None:
-    env16.sql(MADE.format(t="t"))
-    env16.bootstrap()
+    env16.bootstrap(MADE.format(t="t"))
 
     changed(env16, {"t": [*WHOLE_ROWS, RETYPED]})
     rebuild.resync(env16.ctx, None, env16.submit, woken=True)
-    flush(env16)
-    env16.capture()
-    env16.merge()
-    waiting = paused(env16)
+    env16.follow()
+    waiting = env16.paused()
     assert rebuild.switch(env16.ctx, rebuild.resync(env16.ctx, None, env16.submit, woken=True), env16.submit)
     env16.merge()
 
     assert "came whole and without a key" in waiting["t"]
-    assert paused(env16) == {}
+    assert env16.paused() == {}
     assert compare(env16.ctx).equal

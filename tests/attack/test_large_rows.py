@@ -11,7 +11,6 @@ import pytest
 
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin
-from tests.scenarios.recovery import flush
 
 MIB = 64
 ROW = f"insert into t values (%d, (select string_agg(md5(n::text), '') from generate_series(1, {MIB << 15}) n))"
@@ -40,7 +39,7 @@ print(sum(file.rows for file in landed.files), int(peak.split()[1]) >> 10)
 
 def landed(env: PipelineEnv, folder: Path) -> tuple[int, int]:
     """Land all that the slot has; return the rows, and the process's peak of memory in MiB."""
-    flush(env)
+    env.flush()
     ((upto,),) = env.sql("select pg_current_wal_flush_lsn() - '0/0'")
     pipeline, server = env.ctx.pipeline, env.source.server
     place = [str(server.port), env.source.name, pipeline.slot, pipeline.publication, str(int(upto)), str(folder)]

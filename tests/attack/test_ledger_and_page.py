@@ -21,7 +21,6 @@ from penstock.flow.context import Context
 from penstock.flow.health import run as health
 from penstock.flow.health.airflow_state import DagState
 from penstock.flow.health.alerts import Delivery
-from penstock.flow.load import bootstrap
 from penstock.flow.verify.run import verify
 from penstock.page.app import build
 from penstock.page.queries import Deployment
@@ -29,9 +28,7 @@ from penstock.page.runbook_pages import DOCS, RUNBOOKS, Documents
 from stack.servers.postgres import Database, Server
 from tests.conftest import LakeCatalog
 from tests.env_fixtures import env_on
-from tests.faults.killed import copy_without_spark
 from tests.pipeline_env import ROOT, PipelineEnv
-from tests.scenarios.recovery import flush
 
 VALUE, KEY = "a-marked-row-value", 918273645
 SECRETS = {
@@ -101,12 +98,10 @@ def begin(env: PipelineEnv) -> None:
             conn.execute(sql.SQL("create table {} (id int primary key, {} text, d date)").format(table, column))
             statement = "insert into {} values ({}, {}, 'infinity'), (2, 'b', null)"
             conn.execute(sql.SQL(statement).format(table, sql.Literal(KEY), sql.Literal(VALUE)))
-    env.sql(
+    env.begin(
         f"create table differs (id int primary key, v text); insert into differs values ({KEY}, '{VALUE}'), (2, 'b');"
         f"create table stops (id int primary key, v text); insert into stops values ({KEY}, '{VALUE}')"
     )
-    bootstrap.prepare(env.ctx)
-    bootstrap.copy(env.ctx, copy_without_spark)
 
 
 def live(env: PipelineEnv) -> None:
@@ -123,9 +118,7 @@ def live(env: PipelineEnv) -> None:
     env.sql(
         f"update differs set v = v || '+' where id = {KEY}; alter table stops alter v type varchar(50) using upper(v)"
     )
-    env.sql(f"insert into stops values ({KEY + 1}, '{VALUE}')")
-    flush(env)
-    env.capture()
+    env.land(f"insert into stops values ({KEY + 1}, '{VALUE}')")
     if env.spark is not None:
         env.merge()
         verify(env.ctx, merge=lambda: str(env.merge(force=True)))

@@ -9,9 +9,8 @@ from penstock.flow.load import run as rebuild
 from penstock.flow.verify.compare import compare
 from penstock.source import ddl_trigger
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.column_changes import copies, paused, wrong
+from tests.scenarios.column_changes import wrong
 from tests.scenarios.key_changes import missed
-from tests.scenarios.recovery import flush
 
 pytestmark = pytest.mark.spark
 
@@ -25,9 +24,8 @@ KEYS = ("id", "code")
 
 @pytest.mark.slow
 def test_two_hundred_changes_of_the_key_in_one_window_are_followed(env16: PipelineEnv) -> None:
-    env16.sql(MADE.format(t="t"))
-    env16.bootstrap()
-    copied = copies(env16)
+    env16.bootstrap(MADE.format(t="t"))
+    copied = env16.copies()
 
     with env16.source.connect() as conn:
         for n in range(1, CHANGES + 1):
@@ -47,9 +45,8 @@ def test_two_hundred_changes_of_the_key_in_one_window_are_followed(env16: Pipeli
 
 @pytest.mark.slow
 def test_two_hundred_changes_of_the_columns_in_one_window_are_followed_without_the_trigger(env16: PipelineEnv) -> None:
-    env16.sql(MADE.format(t="t"))
-    env16.bootstrap()
-    copied = copies(env16)
+    env16.bootstrap(MADE.format(t="t"))
+    copied = env16.copies()
 
     with env16.source.connect() as conn:
         for n in range(1, CHANGES + 1):
@@ -117,7 +114,7 @@ def test_ddl_that_fails_is_undone_or_is_prepared_over_windows_shows_what_was_com
     if trigger:
         env.sql(ddl_trigger.install_statement())
     env.bootstrap()
-    copied = copies(env)
+    copied = env.copies()
 
     for name, (begun, _) in HALVES.items():
         with env.source.connect() as conn:
@@ -129,17 +126,12 @@ def test_ddl_that_fails_is_undone_or_is_prepared_over_windows_shows_what_was_com
                 except psycopg.Error:
                     conn.execute("rollback")
     for _ in range(2):  # windows that end while the transactions are prepared
-        env.sql("update fails set n = n + 1 where id = 9; update undone set n = n + 1 where id = 9")
-        flush(env)
-        env.capture()
-        env.merge()
+        env.follow("update fails set n = n + 1 where id = 9; update undone set n = n + 1 where id = 9")
     for name, (_, end) in HALVES.items():
         if end is not None:
             env.sql(end.format(t=name).replace("prepared '", f"prepared '{env.source.name}_"))
             env.sql(f"update {name} set n = n + 1 where id = 9; delete from {name} where id = 10")
-    flush(env)
-    env.capture()
-    env.merge()
+    env.follow()
 
     assert wrong(env, copied) == []
     assert missed(env) == {}
@@ -151,7 +143,7 @@ def test_types_that_are_made_in_a_window_or_gone_at_its_end_are_followed(env16: 
     for name in ("stays", "goes", "another"):
         env.sql(MADE.format(t=name))
     env.bootstrap()
-    copied = copies(env)
+    copied = env.copies()
 
     env.sql(
         "create type mood as enum ('sad', 'ok'); alter table stays add m mood; update stays set m = 'ok' where id = 1; "
@@ -167,24 +159,23 @@ def test_types_that_are_made_in_a_window_or_gone_at_its_end_are_followed(env16: 
     env.capture()
     env.merge()
 
-    assert {"another"} <= set(paused(env)) <= {"goes", "another"}, (
+    assert {"another"} <= set(env.paused()) <= {"goes", "another"}, (
         "a column came and went unseen, and rows were rewritten"
     )
     assert {each.name.rpartition(".")[2] for each in compare(env.ctx).tables if each.equal} >= {"stays"}
     assert rebuild.switch(env.ctx, rebuild.resync(env.ctx, None, env.submit, woken=True), env.submit)
-    assert paused(env) == {}
+    assert env.paused() == {}
     assert compare(env.ctx).equal
     names = {table.oid: table.name for table in env.ctx.ledger.tables.all(env.name)}
-    assert {names[oid] for _, oid in copies(env) - copied} <= {"goes"}
+    assert {names[oid] for _, oid in env.copies() - copied} <= {"goes"}
 
 
 @pytest.mark.slow
 def test_a_table_of_fifteen_hundred_columns_is_changed_as_any_other(env16: PipelineEnv) -> None:
     env = env16
     env.sql(f"create table wide (id int primary key, {', '.join(f'c{n} int default {n}' for n in range(1500))})")
-    env.sql("insert into wide (id) select generate_series(1, 5)")
-    env.bootstrap()
-    copied = copies(env)
+    env.bootstrap("insert into wide (id) select generate_series(1, 5)")
+    copied = env.copies()
 
     with env.source.connect() as conn:
         conn.execute("begin; update wide set c7 = 0 where id = 1")

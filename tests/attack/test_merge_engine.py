@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.recovery import equal, flush
+from tests.scenarios.recovery import equal
 
 pytestmark = pytest.mark.spark
 
@@ -14,13 +14,7 @@ def change(env: PipelineEnv, *statements: str) -> None:
     """Run each statement in a transaction of its own, capture them as one window, and merge them."""
     for statement in statements:
         env.sql(statement)
-    flush(env)
-    env.capture()
-    env.merge()
-
-
-def states(env: PipelineEnv) -> dict[str, tuple[str, str | None]]:
-    return {table.name: (table.state, table.paused_slug) for table in env.ctx.ledger.tables.all(env.name)}
+    env.follow()
 
 
 @pytest.mark.slow
@@ -44,15 +38,16 @@ def test_a_key_that_becomes_minus_zero_and_back_is_one_row(env16: PipelineEnv) -
     )
     equal(env16)
 
-    assert set(states(env16).values()) == {("ready", None)}
+    assert set(env16.states().values()) == {("ready", None)}
 
 
 @pytest.mark.slow
 def test_a_table_of_as_many_columns_as_postgresql_allows_is_merged_beside_others(env16: PipelineEnv) -> None:
     dates = ", ".join(f"d{n} date" for n in range(1500))
     env16.sql(f"create table broad (id int primary key, {dates}); create table other (id int primary key, s text)")
-    env16.sql("insert into broad (id, d7) values (1, '2024-02-29'), (2, 'infinity'); insert into other values (1, 'a')")
-    env16.bootstrap()
+    env16.bootstrap(
+        "insert into broad (id, d7) values (1, '2024-02-29'), (2, 'infinity'); insert into other values (1, 'a')"
+    )
 
     change(
         env16,
@@ -61,7 +56,7 @@ def test_a_table_of_as_many_columns_as_postgresql_allows_is_merged_beside_others
         "update other set s = 'b'",
     )
 
-    assert states(env16) == {"broad": ("ready", None), "other": ("ready", None)}
+    assert env16.states() == {"broad": ("ready", None), "other": ("ready", None)}
     equal(env16)
 
 
@@ -72,8 +67,9 @@ def test_columns_named_as_duckdb_names_its_own_are_merged(env16: PipelineEnv) ->
     env16.sql(f"create table named (id int primary key, {columns}); create table bag ({columns})")
     env16.sql("alter table bag replica identity full")
     values = ", ".join(f"'{name}'" for name in names)
-    env16.sql(f"insert into named values (1, {values}), (2, {values}); insert into bag values ({values}), ({values})")
-    env16.bootstrap()
+    env16.bootstrap(
+        f"insert into named values (1, {values}), (2, {values}); insert into bag values ({values}), ({values})"
+    )
 
     for _ in range(2):
         change(
@@ -87,18 +83,17 @@ def test_columns_named_as_duckdb_names_its_own_are_merged(env16: PipelineEnv) ->
     assert env16.spark is not None
     env16.spark.sql(f"alter table lake.{env16.name}.public.named add partition field bucket(2, id)")
     change(env16, "update named set rowid = 'x'", f"insert into named values (3, {values})")
-    assert set(states(env16).values()) == {("ready", None)}
+    assert set(env16.states().values()) == {("ready", None)}
     equal(env16)
 
 
 @pytest.mark.slow
 def test_a_table_without_columns_is_merged(env16: PipelineEnv) -> None:
     env16.sql("create table bare (); alter table bare replica identity full; create table other (id int primary key)")
-    env16.sql("insert into bare default values; insert into other values (1)")
-    env16.bootstrap()
+    env16.bootstrap("insert into bare default values; insert into other values (1)")
 
     change(env16, "insert into bare default values", "insert into bare default values", "insert into other values (2)")
     change(env16, "delete from bare where ctid = (select min(ctid) from bare)", "delete from other where id = 1")
 
-    assert set(states(env16).values()) == {("ready", None)}
+    assert set(env16.states().values()) == {("ready", None)}
     equal(env16)

@@ -19,7 +19,7 @@ from penstock_spark import merge as merging
 from penstock_spark import table_merge
 from tests.env_fixtures import Command
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.recovery import equal, flush
+from tests.scenarios.recovery import equal
 
 pytestmark = pytest.mark.spark
 
@@ -43,12 +43,7 @@ def make(env: PipelineEnv, tables: tuple[str, ...] = TABLES) -> None:
 def change(env: PipelineEnv, tables: tuple[str, ...], statement: str) -> None:
     for table in tables:
         env.sql(statement.format(table))
-    flush(env)
-    env.capture()
-
-
-def states(env: PipelineEnv) -> dict[str, tuple[str, str | None]]:
-    return {table.name: (table.state, table.paused_slug) for table in env.ctx.ledger.tables.all(env.name)}
+    env.land()
 
 
 def reason(env: PipelineEnv, name: str) -> str:
@@ -111,7 +106,7 @@ def test_tables_with_files_gone_pause_and_all_others_are_published_and_each_is_r
     env16.merge()
 
     paused = dict.fromkeys(GONE, ("paused", "lake-unreadable"))
-    assert states(env16) == {**paused, "pointer": ("paused", "foreign-commit"), "fine": ("ready", None)}
+    assert env16.states() == {**paused, "pointer": ("paused", "foreign-commit"), "fine": ("ready", None)}
     for table in paused.keys() - {"pointer"}:
         assert re.search(r"(Exception|FileNotFoundError) at ", reason(env16, table))
         assert "resync" in reason(env16, table)
@@ -120,11 +115,11 @@ def test_tables_with_files_gone_pause_and_all_others_are_published_and_each_is_r
     ids = rebuild.resync(env16.ctx, [f"public.{table}" for table in GONE], env16.submit)
     assert rebuild.switch(env16.ctx, ids, env16.submit)
 
-    assert set(states(env16).values()) == {("ready", None)}
+    assert set(env16.states().values()) == {("ready", None)}
     equal(env16)
     change(env16, TABLES, "update {} set s = s || '?' where id > 5")
     env16.merge()
-    assert set(states(env16).values()) == {("ready", None)}
+    assert set(env16.states().values()) == {("ready", None)}
     equal(env16)
 
 
@@ -182,7 +177,7 @@ def test_a_metadata_file_that_was_cut_short_pauses_its_table_and_is_resynced(env
 
     env16.merge()
 
-    assert states(env16) == {"short": ("paused", "lake-unreadable"), "fine": ("ready", None)}
+    assert env16.states() == {"short": ("paused", "lake-unreadable"), "fine": ("ready", None)}
     assert "RuntimeIOException" in reason(env16, "short")
     ids = rebuild.resync(env16.ctx, ["public.short"], env16.submit)
     assert rebuild.switch(env16.ctx, ids, env16.submit)
@@ -209,7 +204,7 @@ def test_an_error_without_a_kind_pauses_its_table_and_says_no_value(
 
     env16.merge()
 
-    assert states(env16) == {"fine": ("ready", None), "odd": ("paused", "merge-failed")}
+    assert env16.states() == {"fine": ("ready", None), "odd": ("paused", "merge-failed")}
     assert len(tries) == 2
     assert "USER_RAISED_EXCEPTION" in reason(env16, "odd")
     assert SECRET not in reason(env16, "odd")
@@ -230,7 +225,7 @@ def test_what_passes_is_tried_again_in_the_same_run(env16: PipelineEnv, monkeypa
     env16.merge()
 
     assert len(tries) == 2
-    assert set(states(env16).values()) == {("ready", None)}
+    assert set(env16.states().values()) == {("ready", None)}
     equal(env16)
 
 
@@ -245,14 +240,14 @@ def test_tables_that_all_fail_in_one_way_each_pause_and_a_resync_brings_them_bac
         broken(patched, "", lambda session: session.sql("select raise_error('x')").collect())
         env16.merge()
 
-    assert states(env16) == dict.fromkeys(("a", "b", "c", "d"), ("paused", "merge-failed"))
+    assert env16.states() == dict.fromkeys(("a", "b", "c", "d"), ("paused", "merge-failed"))
     ids = rebuild.resync(env16.ctx, ["public.a", "public.b"], env16.submit)
     assert rebuild.switch(env16.ctx, ids, env16.submit)
     for table in env16.ctx.ledger.tables.all(env16.name):
         if table.state == "paused":
             env16.ctx.ledger.tables.resume(env16.name, table.oid)
     env16.merge(force=True)
-    assert set(states(env16).values()) == {("ready", None)}
+    assert set(env16.states().values()) == {("ready", None)}
     equal(env16)
 
 
@@ -278,7 +273,7 @@ def test_what_concerns_the_whole_run_fails_it_and_pauses_nothing(
         patched.setattr(merging, "record_cut", no_store)
         fails(env16, OSError, "the store is gone")
 
-    assert set(states(env16).values()) == {("ready", None)}
+    assert set(env16.states().values()) == {("ready", None)}
     env16.merge()
     equal(env16)
 

@@ -12,8 +12,7 @@ from penstock.flow.capture import run as capture
 from penstock.flow.context import Context
 from penstock.flow.load import bootstrap
 from penstock.flow.spark_job import SparkJob
-from tests.faults.killed import copy_without_spark
-from tests.pipeline_env import PipelineEnv, connection
+from tests.pipeline_env import PipelineEnv, connection, copy_without_spark
 
 OWNED = """
 create schema other; create table other.secret (word text); insert into other.secret values ('of another');

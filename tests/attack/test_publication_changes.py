@@ -18,7 +18,7 @@ from penstock.flow.verify.compare import compare
 from penstock.ledger.records import Publishing
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin, states, told
-from tests.scenarios.recovery import SHOP, equal, flush, follows
+from tests.scenarios.recovery import SHOP, equal, follows
 
 TABLES = """
 create table t (id int primary key, v int, s text);
@@ -84,9 +84,7 @@ def test_a_key_that_is_not_sent_any_more_is_named_as_such_and_the_table_is_copie
     name = adopted(env, "for table t, k with (publish_generated_columns = stored)", tables)
     assert set(states(env).values()) == {"copied"}
 
-    env.sql(f"alter publication {name} set (publish_generated_columns = none); insert into t values (2, 2)")
-    flush(env)
-    env.capture()
+    env.land(f"alter publication {name} set (publish_generated_columns = none); insert into t values (2, 2)")
 
     found = {
         table.name: (table.paused_slug, table.paused_reason or "") for table in env.ctx.ledger.tables.all(env.name)
@@ -102,9 +100,7 @@ def test_a_key_that_is_not_sent_any_more_is_named_as_such_and_the_table_is_copie
         env.sql("update k set a = 5")
 
     env.sql(f"alter publication {name} set (publish_generated_columns = stored)")
-    env.sql("update k set a = 5")
-    flush(env)
-    env.capture()
+    env.land("update k set a = 5")
     assert set(paused(env)) == {"t", "k"}
     assert "no-usable-identity" not in {each.slug for each in judge_pipeline(env.ctx).findings}
 
@@ -119,7 +115,7 @@ def test_on_18_the_runbooks_command_turns_two_phase_off_and_resume_continues(lan
         f"'publication_names', '{name}', 'two_phase', 'true')"
     )
     env.sql("insert into t values (1)")
-    flush(env)
+    env.flush()
     with pytest.raises(SourceError, match=r"slot-unusable.*two_phase True"):
         env.capture()
     env.ctx.ledger.pipelines.halt(env.name, slug="slot-unusable", reason="two_phase is on.")
@@ -133,9 +129,7 @@ def test_on_18_the_runbooks_command_turns_two_phase_off_and_resume_continues(lan
 
 def captured(env: PipelineEnv, statements: str) -> dict[str, str]:
     """Capture what these statements leave; return the reasons of the tables that were paused."""
-    env.sql(statements)
-    flush(env)
-    env.capture()
+    env.land(statements)
     return paused(env)
 
 
@@ -419,16 +413,12 @@ def test_a_publication_that_penstock_makes_publishes_what_the_file_says(landing_
 @pytest.mark.slow
 def test_the_lake_equals_the_source_after_the_copies_that_follow(env16: PipelineEnv) -> None:
     env = env16
-    env.sql(SHOP)
-    env.bootstrap()
+    env.bootstrap(SHOP)
     name = env.ctx.pipeline.publication
-    env.sql(
+    env.follow(
         f"alter publication {name} set (publish = 'insert'); delete from item where id < 5; update visit set n = 9;"
         f"alter publication {name} set (publish = 'insert, update, delete, truncate'); insert into item values (900)"
     )
-    flush(env)
-    env.capture()
-    env.merge()
     assert set(states(env).values()) == {"paused"}
 
     assert len(waiting.tables_to_announce(env.ctx)) == 3

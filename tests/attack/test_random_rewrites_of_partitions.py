@@ -7,11 +7,8 @@ from random import Random
 import psycopg
 import pytest
 
-from penstock.flow.load import bootstrap
 from penstock.source import ddl_trigger
-from tests.faults.killed import copy_without_spark
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.column_changes import paused
 
 TABLES = 80
 SENT = """
@@ -93,9 +90,7 @@ def test_no_table_that_is_followed_has_lost_a_row_in_silence(landing_env: Pipeli
     env.sql(SENT)
     for name in names:
         env.sql(MADE.format(t=name))
-    env.sql(ddl_trigger.install_statement())
-    bootstrap.prepare(env.ctx)
-    bootstrap.copy(env.ctx, copy_without_spark)
+    env.begin(ddl_trigger.install_statement())
     env.ledger.execute("update penstock.table set state = 'ready', complete_through = '0/1'")  # as if readers saw them
     env.capture()
 
@@ -112,7 +107,7 @@ def test_no_table_that_is_followed_has_lost_a_row_in_silence(landing_env: Pipeli
         env.sql(f"insert into ticks values ({n})")
         env.capture()
 
-    reasons = paused(env)
+    reasons = env.paused()
     followed = [name for name in names if name not in reasons]
     lost = [name for name in names if difference(env, name)]
     assert [(name, done[name]) for name in followed if name in lost] == []

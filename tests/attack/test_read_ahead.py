@@ -9,7 +9,6 @@ import pytest
 from penstock.flow.verify.compare import compare
 from tests.faults.oracle import at_source, landed
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.recovery import flush
 from tests.scenarios.test_read_ahead import backlog, begin
 
 pytestmark = pytest.mark.spark
@@ -27,10 +26,9 @@ TUESDAY = (
 def test_ddl_between_windows_that_are_read_ahead_leaves_no_ready_table_wrong(env16: PipelineEnv) -> None:
     for name in ("calm", "moody", "gone"):
         env16.sql(f"create table {name} (id int primary key, v int); insert into {name} values (1, 1), (2, 2)")
-    env16.sql(
+    env16.bootstrap(
         "create table t (id int primary key, name text, body text); alter table t alter body set storage external"
     )
-    env16.bootstrap()
     env16.settings["capture"] = {"max_wal_bytes": "1MiB"}
     for number, statement in enumerate(TUESDAY):
         backlog_round = (
@@ -44,7 +42,7 @@ def test_ddl_between_windows_that_are_read_ahead_leaves_no_ready_table_wrong(env
         )
         env16.sql(statement)
         env16.sql(f"update t set name = name || '+' where id % 5 = {number}")
-    flush(env16)
+    env16.flush()
 
     report = env16.capture()
     env16.merge()

@@ -14,7 +14,6 @@ from stack.servers.postgres import Database
 from tests.faults.oracle import landed
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin
-from tests.scenarios.recovery import flush
 
 _numbers = itertools.count(1)
 
@@ -73,7 +72,7 @@ def test_a_copied_row_of_another_server_stays_as_it_was(landing_env16: PipelineE
 
         begin(landing_env16, "select")
         as_another_server(landing_env16, site, "update t set v = 'late' where id = 1; insert into t values (2, 'late')")
-        flush(landing_env16)
+        landing_env16.flush()
         assert landing_env16.capture().changes == 0
         assert landed(landing_env16, "t", "id") == {"1": ("1", "early")}, "which the preflight has warned of"
 

@@ -24,8 +24,7 @@ def settle(env: PipelineEnv) -> dict[str, str]:
 
 
 def test_values_that_a_command_changed_before_a_vacuum_full_are_read_again(env16: PipelineEnv) -> None:
-    env16.sql("create table t (id int primary key, v text); insert into t values (1, 'a'), (2, 'b')")
-    env16.bootstrap()
+    env16.bootstrap("create table t (id int primary key, v text); insert into t values (1, 'a'), (2, 'b')")
     env16.capture()
     env16.settings["capture"] = {"max_wal_bytes": "256KiB"}
     env16.sql("alter table t alter v type text using upper(v)")
@@ -44,8 +43,7 @@ def test_a_key_is_widened_narrowed_and_widened_again_with_keys_of_both_widths(en
     env16.settings["source"] = {**env16.settings["source"], "ddl_trigger": True}
     env16.sql("create table t (id int primary key, v int, big text); alter table t alter big set storage external")
     env16.sql("insert into t select g, g, repeat('x', 5000) from generate_series(1, 50) g")
-    env16.sql(ddl_trigger.install_statement())
-    env16.bootstrap()
+    env16.bootstrap(ddl_trigger.install_statement())
     env16.capture()
     env16.sql(
         "update t set v = 1 where id = 1; alter table t alter id type bigint;"
@@ -64,8 +62,7 @@ def test_rows_of_an_attached_partition_move_and_it_goes_and_comes_while_they_wai
     env16.sql("create table r (id int primary key, n int) partition by range (id)")
     env16.sql("create table r0 partition of r for values from (0) to (100)")
     env16.sql("create table r1 partition of r for values from (100) to (200)")
-    env16.sql("insert into r select g, g from generate_series(0, 199) g")
-    env16.bootstrap()
+    env16.bootstrap("insert into r select g, g from generate_series(0, 199) g")
     env16.capture()
     env16.sql("create table r2 (like r including all); insert into r2 select g, -g from generate_series(200, 249) g")
     env16.sql("alter table r attach partition r2 for values from (200) to (300)")

@@ -12,7 +12,7 @@ from penstock.errors import LakeError, LedgerError, SourceError
 from penstock.flow.capture import skip_transaction
 from penstock.flow.capture.skip_transaction import Offender
 from penstock.flow.errors import record_errors
-from penstock.flow.load import bootstrap, replay_request
+from penstock.flow.load import replay_request
 from penstock.flow.load import run as rebuild
 from penstock.flow.load.replay_request import Replay
 from penstock.flow.recover import resume
@@ -23,12 +23,11 @@ from stack.servers.binaries import Binaries
 from stack.servers.postgres import Server
 from tests.conftest import HASTY, LakeCatalog, NewServer
 from tests.env_fixtures import env_on
-from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.changelogs import logged, now
 from tests.scenarios.members import begin, states, told
-from tests.scenarios.recovery import equal, flush
+from tests.scenarios.recovery import equal
 
 TABLES = """
 create table t (id int primary key);
@@ -56,7 +55,7 @@ def write(env: PipelineEnv, megabytes: int) -> None:
     )
     env.sql("insert into t values (4); insert into other values (1)")
     env.sql("insert into big values (3, 'small'); insert into also values (1)")
-    flush(env)
+    env.flush()
 
 
 def missed(env: PipelineEnv, start: datetime, end: datetime) -> list[MissingRecord]:
@@ -116,7 +115,7 @@ def test_where_no_form_of_it_can_be_decoded_all_tables_wait_for_a_copy(landing_e
     env.sql("insert into t values (3)")
     env.sql(f"insert into big values (2, convert_to(repeat('x', {4 << 20}), 'UTF8'))")
     env.sql("insert into t values (4)")
-    flush(env)
+    env.flush()
 
     found = looked(env)
     assert found.found is None
@@ -151,7 +150,7 @@ def test_what_was_left_out_is_proved_again_when_the_slot_falls_back(landing_env1
 def test_where_everything_decodes_nothing_is_left_out(landing_env16: PipelineEnv) -> None:
     begin(landing_env16, TABLES)
     landing_env16.sql("insert into t values (2)")
-    flush(landing_env16)
+    landing_env16.flush()
 
     assert skip_transaction.find_offender(landing_env16.ctx) is None
     assert skip_transaction.skip(landing_env16.ctx) is None
@@ -201,12 +200,10 @@ def test_where_its_time_is_unknown_every_interval_up_to_the_skip_says_that_it_ma
     env = landing_env16
     limited(env, "2MB")
     before = now(env)
-    env.sql("insert into t values (2)")
-    flush(env)
-    env.capture()
+    env.land("insert into t values (2)")
     start = now(env)
     env.sql(f"insert into big values (2, convert_to(repeat('x', {4 << 20}), 'UTF8'))")
-    flush(env)
+    env.flush()
     skip_transaction.skip(env.ctx)
     end = now(env)
 
@@ -242,20 +239,18 @@ def test_intervals_that_were_filled_before_the_skip_are_to_be_filled_again(landi
 def test_the_changelogs_of_its_tables_say_in_its_place_that_the_transaction_is_missing(env16: PipelineEnv) -> None:
     env = env16
     env.settings["changelog"] = {"slack": 0}
-    env.sql(TABLES)
-    env.bootstrap()
+    env.bootstrap(TABLES)
     env.settings["capture"] = {"work_mem": "64KiB"}
     env.sql(f"alter role postgres in database {env.source.name} set temp_file_limit = '5MB'")
     start = now(env)
     write(env, 3)
     env.sql("insert into big values (4, 'small')")
-    flush(env)
+    env.flush()
     end = now(env)
     found = skip_transaction.skip(env.ctx)
     assert found is not None
     env.capture()
-    flush(env)
-    env.capture()
+    env.land()
 
     for _ in range(2):  # a second fill replaces it
         assert env.changelog(start, end).rows == 8, "what is missing is no change"
@@ -277,8 +272,7 @@ def test_a_resync_brings_the_rows_of_the_transaction_and_an_older_copy_is_no_lon
     env16: PipelineEnv,
 ) -> None:
     env = env16
-    env.sql(TABLES)
-    env.bootstrap()
+    env.bootstrap(TABLES)
     env.settings["capture"] = {"work_mem": "64KiB"}
     env.sql(f"alter role postgres in database {env.source.name} set temp_file_limit = '5MB'")
     write(env, 3)
@@ -318,7 +312,7 @@ def test_where_the_server_cannot_read_its_own_wal_recovery_is_allowed_and_ends_i
         stranger.execute(f"set session authorization stranger_{env.name}".encode())
         stranger.execute("select pg_logical_emit_message(true, 'x', repeat('x', 1073741800))")
     env.sql("insert into t values (3)")
-    flush(env)
+    env.flush()
     with pytest.raises(SourceError, match="decoding-limit"):
         env.capture()
     assert recover.assess(env.ctx).slug == "wal-unreadable"
@@ -337,11 +331,8 @@ def test_where_the_server_cannot_read_its_own_wal_recovery_is_allowed_and_ends_i
     assert "broken by [wal-unreadable]" in outlook.lines[0]
     recover.begin(env.ctx, outlook)
     recover.new_era(env.ctx)
-    bootstrap.prepare(env.ctx)
-    bootstrap.copy(env.ctx, copy_without_spark)
-    env.sql("insert into t values (4)")
-    flush(env)
-    env.capture()
+    env.begin()
+    env.land("insert into t values (4)")
 
     assert landed(env, "t", "id") == at_source(env, "t", "id")
     env.sql(f"drop role stranger_{env.name}")
@@ -351,7 +342,7 @@ def test_recovery_is_refused_where_the_slot_can_be_moved_on(landing_env16: Pipel
     env = landing_env16
     limited(env, "2MB")
     env.sql(f"insert into big values (2, convert_to(repeat('x', {4 << 20}), 'UTF8'))")
-    flush(env)
+    env.flush()
     with pytest.raises(SourceError, match="decoding-limit"):
         env.capture()
 

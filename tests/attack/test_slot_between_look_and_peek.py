@@ -21,7 +21,7 @@ from penstock.source.arrow import ArrowSession
 from penstock.source.session import SourceSession
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin
-from tests.scenarios.recovery import consume, flush
+from tests.scenarios.recovery import consume
 
 Attack = Callable[[PipelineEnv], None]
 
@@ -132,7 +132,7 @@ def test_whatever_is_done_to_the_slot_before_any_statement_of_a_capture_no_row_i
     halts: list[str | None] = []
     for number in itertools.count(1):
         env.sql(f"insert into t values ({number}), (-{number})")
-        flush(env)
+        env.flush()
         before = env.ctx.ledger.pipelines.get(env.name).position
         with stopped_before(number, lambda: attack(env)) as statements:
             slug = halted(env)

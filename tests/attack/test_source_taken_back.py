@@ -15,13 +15,11 @@ import pytest
 
 from penstock.errors import SourceError
 from penstock.flow.errors import record_errors
-from penstock.flow.load import bootstrap
 from penstock.flow.recover import run as recover
 from penstock.flow.recover.resume import resume
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog, NewServer
-from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed
 from tests.pipeline_env import PipelineEnv, own_names
 from tests.scenarios.members import begin
@@ -153,8 +151,7 @@ def test_a_source_with_another_history_stays_halted_wherever_its_slot_is_moved_t
     stays_halted(env, "another history was found at the source before")
 
     recover.new_era(env.ctx)
-    bootstrap.prepare(env.ctx)
-    bootstrap.copy(env.ctx, copy_without_spark)
+    env.begin()
     env.sql("insert into t values (4)")
     env.capture()
     assert env.ctx.ledger.pipelines.get(env.name).unproved_from is None

@@ -13,7 +13,7 @@ from penstock.flow.load.resync_request import resync_lines, to_copy
 from penstock.ledger.table_records import TableRecord
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin, states, told
-from tests.scenarios.recovery import SHOP, equal, flush, follows, shown
+from tests.scenarios.recovery import SHOP, equal, follows, shown
 
 
 def decide(env: PipelineEnv, **policies: str) -> None:
@@ -89,12 +89,8 @@ def test_the_status_says_what_follows(landing_env16: PipelineEnv) -> None:
 @pytest.mark.spark
 def test_a_table_that_changed_is_copied_again_by_itself_and_readable_until_then(env16: PipelineEnv) -> None:
     env = env16
-    env.sql(SHOP)
-    env.bootstrap()
-    env.sql("alter table item alter price type numeric(20,4) using price * 100; delete from item where id < 5")
-    flush(env)
-    env.capture()
-    env.merge()
+    env.bootstrap(SHOP)
+    env.follow("alter table item alter price type numeric(20,4) using price * 100; delete from item where id < 5")
     assert states(env) == {"item": "paused", "visit": "ready", "Order Line": "ready"}
     before = shown(env)
 

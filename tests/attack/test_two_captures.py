@@ -12,14 +12,13 @@ from penstock.flow.guards import slot_work
 from tests.faults.oracle import at_source, landed
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin
-from tests.scenarios.recovery import flush
 
 
 def test_one_run_at_a_time_works_on_the_slot_and_nobody_at_the_source_can_hold_it(landing_env16: PipelineEnv) -> None:
     env = landing_env16
     begin(env)
     env.sql("insert into t values (2)")
-    flush(env)
+    env.flush()
 
     with slot_work(env.ctx), pytest.raises(LedgerError, match="work-under-way"):
         env.capture()
@@ -39,7 +38,7 @@ def test_a_run_that_has_lost_its_lock_stages_nothing_and_its_files_are_nobodys(
     env = landing_env16
     begin(env)
     env.sql("insert into t values (2)")
-    flush(env)
+    env.flush()
     monkeypatch.setattr(capture, "slot_work", lambda ctx: nullcontext())
     name = again.__name__
 
@@ -51,8 +50,6 @@ def test_a_run_that_has_lost_its_lock_stages_nothing_and_its_files_are_nobodys(
     monkeypatch.setattr(capture, name, overtaken)
     with pytest.raises(LedgerError, match=r"ledger-conflict|slot-in-use"):
         env.capture()
-    env.sql("insert into t values (3)")
-    flush(env)
-    env.capture()
+    env.land("insert into t values (3)")
 
     assert landed(env, "t", "id") == at_source(env, "t", "id")

@@ -9,8 +9,7 @@ from penstock.flow.load.run import Replay
 from penstock.flow.verify.compare import compare
 from penstock.source import ddl_trigger
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.column_changes import copies, wrong
-from tests.scenarios.recovery import flush
+from tests.scenarios.column_changes import wrong
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -25,18 +24,16 @@ ROWS = "update t set f = 0.7 where id = {0}; insert into t (id) values ({0} + 10
 def begun(env: PipelineEnv) -> set[tuple[str, int]]:
     env.settings["source"] = {**env.settings["source"], "ddl_trigger": True}
     env.sql(MADE)
-    env.sql(ddl_trigger.install_statement())
-    env.bootstrap()
+    env.bootstrap(ddl_trigger.install_statement())
     env.capture()
     env.merge()
-    return copies(env)
+    return env.copies()
 
 
 def captured(env: PipelineEnv, *statements: str) -> None:
     for statement in statements:
         env.sql(statement)
-    flush(env)
-    env.capture()
+    env.land()
 
 
 def test_a_copy_that_was_landed_as_texts_is_replayed_over_it(env16: PipelineEnv) -> None:
@@ -89,8 +86,7 @@ def test_a_changelog_has_the_widened_values(env16: PipelineEnv) -> None:
     ((start,),) = env16.sql("select clock_timestamp()")
     captured(env16, "update t set f = 0.3 where id = 7", WIDENED, "update t set f = 0.3 where id = 8")
     ((end,),) = env16.sql("select clock_timestamp()")
-    flush(env16)
-    env16.capture()
+    env16.land()
     env16.changelog(start, end)
 
     assert env16.spark is not None

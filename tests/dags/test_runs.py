@@ -28,10 +28,9 @@ from penstock.lsn import Lsn
 from penstock.orchestration import other_dags
 from stack.servers.binaries import Binaries
 from tests.dags.test_dags import ROOT, load
-from tests.faults.killed import copy_without_spark
 from tests.flow.health.alert_receivers import http_receiver
 from tests.flow.health.oncall import OnCall
-from tests.pipeline_env import PipelineEnv
+from tests.pipeline_env import PipelineEnv, copy_without_spark
 
 
 def run(verb: str, env: PipelineEnv, **conf: Any) -> Any:
@@ -46,10 +45,8 @@ def states(run: Any) -> dict[str, str]:
 
 def begin(env: PipelineEnv) -> None:
     env.sql("create table t (id int primary key, name text); insert into t values (1, 'one')")
-    from penstock.flow.load import bootstrap  # noqa: PLC0415
 
-    bootstrap.prepare(env.ctx)
-    bootstrap.copy(env.ctx, copy_without_spark)
+    env.begin()
 
 
 def test_capture_lands_changes_and_a_second_run_finds_nothing_to_do(deployed: PipelineEnv) -> None:
@@ -475,7 +472,7 @@ def watch(env: PipelineEnv, folder: Path, health: str) -> None:
     file = folder / "pipeline.yaml"
     file.write_text(file.read_text() + f"health: {health}\n")
     env.sql("select pg_logical_emit_message(false, 'noise', repeat('x', 3000000))")
-    env.sql("set synchronous_commit = on; select pg_logical_emit_message(true, 'flush', '')")
+    env.flush()
 
 
 def pause_capture(env: PipelineEnv, paused: bool) -> None:

@@ -48,8 +48,7 @@ def new_pipeline(
             made = PipelineEnv(source, ledger, tmp_path_factory.mktemp(name) / "landing", name, lake, spark=spark)
             made.settings = own_names(source) | settings
             if tables:
-                made.sql(tables)
-                made.bootstrap()
+                made.bootstrap(tables)
             return made
 
         yield make

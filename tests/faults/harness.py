@@ -122,14 +122,7 @@ def _carry_out(env: PipelineEnv, wanted: Path) -> None:
     wanted.with_name("carried-out").write_text("")
 
 
-# --- the source meanwhile, and what readers see -----------------------------------------------------
-
-
-def change(env: PipelineEnv, statements: str) -> None:
-    """Change the source and capture it; the tests' servers commit asynchronously, so flush that first."""
-    env.sql(statements)
-    env.sql("set synchronous_commit = on; select pg_logical_emit_message(true, 'flush', '')")
-    env.capture()
+# --- merges, and what readers see -------------------------------------------------------------------
 
 
 def prepared(env: PipelineEnv, *, force: bool = False, last: bool = False) -> str:

@@ -31,10 +31,9 @@ from penstock.flow.merge import run as merge
 from penstock.flow.recover import run as recover
 from penstock.flow.spark_job import SparkJob
 from penstock.flow.verify import run as verify
-from penstock.jobs.copy_plan import CopyPlan
 from penstock.wire.columnar import warm_up
 from tests.faults.steps import owner
-from tests.pipeline_env import PipelineEnv
+from tests.pipeline_env import PipelineEnv, copy_without_spark
 
 _A_WHILE = 0.3
 
@@ -64,18 +63,6 @@ def die() -> None:
     if os.getpgrp() == os.getpid():
         os.killpg(0, signal.SIGKILL)
     os.kill(os.getpid(), signal.SIGKILL)
-
-
-def copy_without_spark(job: SparkJob) -> None:
-    """Carry out a copy plan as Spark's tasks do, one range after another, in this process."""
-    from penstock.config.connections import Connection  # noqa: PLC0415
-    from penstock_spark.copy import Tables, land  # noqa: PLC0415
-
-    plan = CopyPlan.loads(Path(job.arguments[1].removeprefix("file://")).read_text())
-    source = Connection.from_prefix("SOURCE", job.environment)
-    tables = Tables(plan, plan.landing_options)
-    for each in plan.ranges:
-        tables.landed(each, land(plan, each, source=source, options=plan.landing_options))
 
 
 def spark_elsewhere(job: SparkJob) -> None:

@@ -22,10 +22,9 @@ from penstock.flow.load import bootstrap
 from penstock.flow.spark_job import SparkJob
 from penstock.lsn import Lsn
 from tests.faults.harness import killed, start
-from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed, landed_multiset, multiset_at_source
 from tests.faults.steps import Step, called, slow
-from tests.pipeline_env import PipelineEnv, wait_for
+from tests.pipeline_env import PipelineEnv, copy_without_spark, wait_for
 
 STEPS = [
     (Step.SLOT_CREATED, "after", 1),

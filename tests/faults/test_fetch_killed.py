@@ -9,10 +9,10 @@ import pytest
 
 from penstock.flow.load import run as rebuild
 from tests.faults.conftest import NewPipeline
-from tests.faults.harness import change, killed_twice
+from tests.faults.harness import killed_twice
 from tests.faults.steps import Kill, Step, called
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.column_changes import copies, paused, wrong
+from tests.scenarios.column_changes import wrong
 from tests.scenarios.key_changes import KEYED, change_of_key, missed
 from tests.scenarios.recovery import SHOP, follows
 
@@ -109,21 +109,20 @@ def test_whatever_step_is_the_last_the_same_request_ends_it_without_a_copy(
 ) -> None:
     name, step, when, occurrence = case
     story = STORIES[name]
-    change(env, story.window(env, number))
-    env.merge()
-    copied = copies(env)
+    env.follow(story.window(env, number))
+    copied = env.copies()
     waiting = [(each.name, each.remedy) for each in env.ctx.ledger.tables.all(env.name) if each.state == "paused"]
-    assert waiting == [(story.table, "read")], paused(env)
+    assert waiting == [(story.table, "read")], env.paused()
 
     killed_twice(
         env,
         "resync",
         (step, when, occurrence),
-        lambda: change(env, story.rows(number, 1)),
+        lambda: env.land(story.rows(number, 1)),
         seen=(step, when) == (Step.MERGE_PUBLISHED_BY_FLOW, "after"),
     )
-    change(env, story.rows(number, 2))
-    if paused(env):
+    env.land(story.rows(number, 2))
+    if env.paused():
         rebuild.switch(env.ctx, rebuild.resync(env.ctx, None, env.submit), env.submit)
     env.merge()
 

@@ -9,9 +9,8 @@ from tests.faults.conftest import NewPipeline
 from tests.faults.harness import killed, killed_twice, prepared
 from tests.faults.steps import Step, called
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.column_changes import copies, wrong
+from tests.scenarios.column_changes import wrong
 from tests.scenarios.key_changes import KEYED, change_of_key, missed
-from tests.scenarios.recovery import flush
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -42,9 +41,9 @@ def test_whatever_step_is_the_last_each_change_meets_its_row(
     env: PipelineEnv, number: int, case: tuple[str, Step, str, int]
 ) -> None:
     verb, kill = case[0], case[1:]
-    copied = copies(env)
+    copied = env.copies()
     env.sql(change_of_key(env, number))
-    flush(env)
+    env.flush()
     if verb == "publish":
         env.capture()
         with lake_lock.merge_lock(env.ctx):
@@ -52,8 +51,6 @@ def test_whatever_step_is_the_last_each_change_meets_its_row(
         killed(env, f"publish:{attempt}", *kill)
     else:
         killed_twice(env, "capture", kill, lambda: env.sql(change_of_key(env, number + 20)))
-    flush(env)
-    env.capture()
-    env.merge()
+    env.follow()
     assert wrong(env, copied) == []
     assert missed(env) == {}

@@ -25,7 +25,7 @@ from penstock.ledger.table_records import TableRecord
 from penstock.source import server_info
 from penstock_spark import merge as merging
 from tests.faults.conftest import NewPipeline
-from tests.faults.harness import change, cut, killed, killed_unseen, pointers, prepared
+from tests.faults.harness import cut, killed, killed_unseen, pointers, prepared
 from tests.faults.steps import Step
 from tests.pipeline_env import PipelineEnv
 
@@ -109,7 +109,7 @@ def equal(env: PipelineEnv, *names: str) -> None:
 
 @pytest.mark.slow
 def test_a_killed_plan_and_an_application_without_a_result_leave_nothing_behind(env: PipelineEnv) -> None:
-    change(env, CHANGES)
+    env.land(CHANGES)
     before = cut(env)
     killed_unseen(env, "plan", PLANNING, cut)
 
@@ -124,10 +124,10 @@ def test_a_killed_plan_and_an_application_without_a_result_leave_nothing_behind(
 
 @pytest.mark.slow
 def test_a_spark_run_that_outlived_its_task_changes_nothing(env: PipelineEnv, monkeypatch: pytest.MonkeyPatch) -> None:
-    change(env, CHANGES)
+    env.land(CHANGES)
     during = planned(env)
     after = planned(env)
-    change(env, CHANGES)
+    env.land(CHANGES)
     overtaken = planned(env)
 
     # a stale run writes while its successor is between its tables and its end: it touches nothing of that one's
@@ -170,7 +170,7 @@ def between(patched: pytest.MonkeyPatch, intrude: Callable[[], None]) -> None:
 def test_a_publish_killed_before_its_commit_moves_nothing_and_two_at_once_move_it_once(
     env: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    change(env, CHANGES)
+    env.land(CHANGES)
     attempt = prepared(env)
     before, published = cut(env), cuts(env)
 
@@ -202,13 +202,13 @@ def terminated_afterwards(env: PipelineEnv) -> Callable[..., None]:
 def test_names_that_change_places_do_so_in_the_cut_or_not_at_all(env: PipelineEnv) -> None:
     oids = {name: table(env, name).oid for name in ("red", "black")}
     swap = "alter table red rename to x; alter table black rename to red; alter table x rename to black; "
-    change(env, f"{swap} update black set name = name || '+'; {CHANGES}")
+    env.land(f"{swap} update black set name = name || '+'; {CHANGES}")
     attempt = prepared(env)
     before = pointers(env)
     killed_unseen(env, f"publish:{attempt}", RENAMING, cut)
 
     # renamed again after the plan: it has the name of the plan first, and the newer one in the next cut
-    change(env, "alter table black rename to brown")
+    env.land("alter table black rename to brown")
     killed(env, f"publish:{attempt}", Step.MERGE_PUBLISHED, "after")
     assert {each["name"]: each["target"][-1] for each in cuts(env)[0].tables if each["oid"] in oids.values()} == {
         "brown": "black",
@@ -219,13 +219,12 @@ def test_names_that_change_places_do_so_in_the_cut_or_not_at_all(env: PipelineEn
     assert (table(env, "red").oid, table(env, "brown").oid) == (oids["black"], oids["red"])
     equal(env, "item", "visit", "red", "brown")
     env.sql("alter table red rename to black; alter table brown rename to red")
-    change(env, CHANGES)
-    env.merge()
+    env.follow(CHANGES)
     equal(env, "item", "visit", "red", "black")
 
 
 def test_a_publish_whose_answer_got_lost_returns_its_cut_when_asked_again(env: PipelineEnv) -> None:
-    change(env, CHANGES)
+    env.land(CHANGES)
     attempt = prepared(env)
     killed(env, f"publish:{attempt}", Step.MERGE_PUBLISHED, "after")
     after, newest = cut(env), cuts(env)[0]
@@ -238,7 +237,7 @@ def test_a_publish_whose_answer_got_lost_returns_its_cut_when_asked_again(env: P
 
 def test_a_foreign_commit_before_the_publish_pauses_that_table_and_no_other(env: PipelineEnv) -> None:
     assert env.spark is not None
-    change(env, f"{CHANGES} update taken set name = name || '+'")
+    env.land(f"{CHANGES} update taken set name = name || '+'")
     attempt = prepared(env)
     env.spark.sql(f"delete from lake.{env.name}.public.taken where id = 7")
     before = cut(env)
@@ -256,7 +255,7 @@ def test_a_foreign_commit_before_the_publish_pauses_that_table_and_no_other(env:
 
 
 def test_a_missing_landing_file_is_named_and_halts_and_nothing_is_lost(env: PipelineEnv) -> None:
-    change(env, CHANGES)
+    env.land(CHANGES)
     files = [entry for window in env.ctx.ledger.windows.all(env.name)[-1:] for entry in window.files]
     missing = next(entry.path for entry in files if entry.oid == table(env, "item").oid)
     place, aside = env.landing / missing, env.landing / "aside"
@@ -286,9 +285,8 @@ def test_a_missing_landing_file_is_named_and_halts_and_nothing_is_lost(env: Pipe
 def test_columns_that_are_added_dropped_and_renamed_follow_and_a_rewritten_one_pauses_that_table_only(
     env: PipelineEnv,
 ) -> None:
-    change(env, "update grown set name = 'landed before the column' where id = 1")
-    change(
-        env,
+    env.land("update grown set name = 'landed before the column' where id = 1")
+    env.follow(
         """
         alter table grown add colour text default 'grey';
         insert into grown values (100, 'new', 'red');
@@ -301,9 +299,8 @@ def test_columns_that_are_added_dropped_and_renamed_follow_and_a_rewritten_one_p
         alter table renamed rename a to c;
         insert into renamed values (6, 'in c');
         """
-        + CHANGES,
+        + CHANGES
     )
-    env.merge()
 
     paused = table(env, "typed")
     assert (paused.state, paused.paused_slug) == ("paused", "schema-change")
@@ -360,7 +357,7 @@ def test_a_publish_killed_between_catalog_and_ledger_is_healed(new_pipeline: New
     )
     for number, repeated in enumerate((True, False)):
         renamed = f"alter table left_{number} rename to left_{number + 1}"
-        change(env, f"update item set name = name || '+'; insert into visit values ('page'); {renamed}")
+        env.land(f"update item set name = name || '+'; insert into visit values ('page'); {renamed}")
         attempt = prepared(env)
         published = cuts(env)
         killed_unseen(env, f"publish:{attempt}", [(Step.POINTERS_MOVED_BY_MERGE, "before")], cut)
@@ -370,6 +367,5 @@ def test_a_publish_killed_between_catalog_and_ledger_is_healed(new_pipeline: New
         if repeated:
             assert merge.publish(env.ctx, attempt).attempt == attempt
         else:  # no one asks again: the next merge finds out
-            change(env, "update item set name = name || '-'; insert into visit values ('page')")
-            env.merge()
+            env.follow("update item set name = name || '-'; insert into visit values ('page')")
         equal(env, "item", "visit", f"left_{number + 1}")

@@ -16,10 +16,10 @@ from stack.servers.binaries import Binaries
 from stack.servers.postgres import Database
 from tests.conftest import NewServer
 from tests.faults.conftest import NewPipeline
-from tests.faults.harness import change, killed, killed_twice, killed_unseen, prepared, run, snapshots
+from tests.faults.harness import killed, killed_twice, killed_unseen, prepared, run, snapshots
 from tests.faults.steps import Kill, Step, called, slow
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.recovery import CHANGES, SHOP, equal, flush, follows
+from tests.scenarios.recovery import CHANGES, SHOP, equal, follows
 
 pytestmark = pytest.mark.spark
 
@@ -69,8 +69,7 @@ def env(new_pipeline: NewPipeline) -> PipelineEnv:
 
 def land(env: PipelineEnv, number: int) -> None:
     """Land a window, and merge it."""
-    change(env, CHANGES.format(number))
-    env.merge()
+    env.follow(CHANGES.format(number))
 
 
 @pytest.mark.parametrize("case", slow(CASES, but=QUICK), ids=called)
@@ -86,7 +85,7 @@ def test_whatever_step_is_the_last_the_same_request_ends_it(
     if case[1:3] == (Step.MERGE_PUBLISHED, "after"):  # the switch is done
         killed(env, asked, *kill)
     else:
-        killed_twice(env, asked, kill, lambda: change(env, CHANGES.format(number + 100)))
+        killed_twice(env, asked, kill, lambda: env.land(CHANGES.format(number + 100)))
 
     again(env, verb)
     follows(env)
@@ -128,7 +127,7 @@ def again(env: PipelineEnv, verb: str) -> None:
 def test_a_merge_that_was_overtaken_cannot_switch_a_table(env: PipelineEnv) -> None:
     land(env, 50)
     ids = rebuild.resync(env.ctx, TABLES, env.submit)
-    change(env, CHANGES.format(51))  # as far as the copy's snapshot: before that there is nothing to switch to
+    env.land(CHANGES.format(51))  # as far as the copy's snapshot: before that there is nothing to switch to
     overtaken, newer = prepared(env), prepared(env)
     before = snapshots(env)
 
@@ -175,7 +174,7 @@ def test_the_source_may_be_crashed_while_a_table_is_copied(
     with pytest.raises(Exception, match="snapshot"):
         rebuild.resync(env.ctx, TABLES, submit)
     env.sql(CHANGES.format(3))
-    flush(env)
+    env.flush()
 
     again(env, "resync")
     follows(env)
@@ -196,7 +195,7 @@ def test_the_holder_of_the_snapshot_may_be_ended_after_some_tables_are_copied(en
     with pytest.raises(Exception, match=r"snapshot|SparkException|Py4J"):
         rebuild.resync(env.ctx, TABLES, submit)
     env.sql(CHANGES.format(71))
-    flush(env)
+    env.flush()
 
     again(env, "resync")
     follows(env)

@@ -11,10 +11,9 @@ from penstock.flow.load import bootstrap
 from penstock.flow.merge import run as merge
 from penstock.flow.recover import run as recover
 from tests.faults.conftest import NewPipeline
-from tests.faults.harness import change, cut, killed, killed_twice, killed_unseen, pointers, prepared, run
-from tests.faults.killed import copy_without_spark
+from tests.faults.harness import cut, killed, killed_twice, killed_unseen, pointers, prepared, run
 from tests.faults.steps import Kill, Step, called, slow
-from tests.pipeline_env import PipelineEnv
+from tests.pipeline_env import PipelineEnv, copy_without_spark
 from tests.scenarios.recovery import CHANGES, SHOP, consume, equal, follows, recovered
 
 pytestmark = pytest.mark.spark
@@ -56,7 +55,7 @@ def env(new_pipeline: NewPipeline) -> PipelineEnv:
 
 def lose_the_slot(env: PipelineEnv, number: int) -> None:
     """Land a window, and consume the changes after it."""
-    change(env, CHANGES.format(number))
+    env.land(CHANGES.format(number))
     env.sql(CHANGES.format(number + 100))
     consume(env)
 

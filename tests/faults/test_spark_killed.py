@@ -22,9 +22,9 @@ from penstock.flow.spark_job import SparkJob, Submit
 from penstock.flow.verify.compare import compare
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
-from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed
-from tests.pipeline_env import ROOT, PipelineEnv
+from tests.pipeline_env import ROOT, PipelineEnv, copy_without_spark
+from tests.scenarios.recovery import equal
 
 pytestmark = pytest.mark.slow
 
@@ -150,8 +150,7 @@ def test_a_maintenance_whose_jvm_is_killed_between_two_tables_is_ended_by_the_ne
 
     with pytest.raises(LakeError, match="spark-failed"):
         maintain.maintain(env.ctx, submitting("public.item: files"))
-    found = compare(env.ctx)
-    assert found.equal, [line for table in found.tables for line in table.lines()]
+    equal(env)
     env.sql(f"set synchronous_commit = on; {CHANGES}")
     env.capture()
     merged(env, submitting())

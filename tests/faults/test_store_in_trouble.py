@@ -29,7 +29,6 @@ from tests.conftest import LakeCatalog
 from tests.faulty_store import DENIED, EXPIRED, FULL, INTERNAL, RESET, SLOW_DOWN, TOO_MANY, FaultyStore
 from tests.pipeline_env import ROOT, PipelineEnv
 from tests.real_store import real_store
-from tests.scenarios.recovery import flush
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]  # several applications a test, and the patience of clients
 
@@ -58,8 +57,7 @@ class Desk:
     def change(self) -> None:
         for table in TABLES:
             self.env.sql(f"update {table} set v = v || '+'")
-        flush(self.env)
-        self.env.capture()
+        self.env.land()
 
     def merge(self) -> None:
         self.env.submit = self.submit  # type: ignore[method-assign]
@@ -201,6 +199,6 @@ def test_copies_and_captures_name_the_store_too(desk: Desk) -> None:
         assert error.slug == "landing-unreachable"
     with desk.store.trouble(EXPIRED, LANDING, methods=("PUT",)):
         desk.env.sql("insert into cold values (3, 'c')")
-        flush(desk.env)
+        desk.env.flush()
         assert desk.fails(desk.env.capture).slug == "landing-unreachable"
     assert set(desk.states.values()) == {("ready", None)}

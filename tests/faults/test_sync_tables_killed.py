@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.flow.load import bootstrap
 from tests.faults.harness import killed
-from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed
 from tests.faults.steps import Step
 from tests.pipeline_env import PipelineEnv
@@ -27,9 +25,7 @@ LEAVING = [
 
 
 def begin(env: PipelineEnv) -> None:
-    env.sql("create table t (id int primary key, note text); insert into t values (1, 'copied')")
-    bootstrap.prepare(env.ctx)
-    bootstrap.copy(env.ctx, copy_without_spark)
+    env.begin("create table t (id int primary key, note text); insert into t values (1, 'copied')")
 
 
 @pytest.mark.slow

@@ -5,9 +5,7 @@ import pytest
 from penstock.config.policy import Health
 from penstock.flow import check
 from penstock.flow.check import seconds_between
-from penstock.flow.load import bootstrap
 from stack.servers.postgres import Database, Server
-from tests.faults.killed import copy_without_spark
 from tests.pipeline_env import PipelineEnv
 
 NO_ONE = (
@@ -53,7 +51,6 @@ def test_a_pipeline_that_has_its_slot_passes_the_check_again(
         env.sql("create table t (id int primary key)")
         assert NO_ONE in [finding.message for finding in check.require(env.ctx)]  # which bootstrap prints
 
-        bootstrap.prepare(env.ctx)
-        bootstrap.copy(env.ctx, copy_without_spark)
+        env.begin()
 
         assert [finding for finding in check.require(env.ctx) if finding.level == "error"] == []

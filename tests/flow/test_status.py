@@ -20,8 +20,7 @@ from penstock.flow.capture import run as capture
 from penstock.flow.load import bootstrap
 from penstock.ledger.health import FoundAlarm
 from tests.env_fixtures import landing_env16
-from tests.faults.killed import copy_without_spark
-from tests.pipeline_env import PipelineEnv
+from tests.pipeline_env import PipelineEnv, copy_without_spark
 from tests.source.conftest import connection_to
 
 __all__ = ["landing_env16"]
@@ -31,9 +30,7 @@ __all__ = ["landing_env16"]
 def running(landing_env16: PipelineEnv) -> PipelineEnv:
     """A pipeline that has its first cut, and has captured since."""
     env = landing_env16
-    env.sql("create table item (id int primary key); insert into item values (1)")
-    bootstrap.prepare(env.ctx)
-    bootstrap.copy(env.ctx, copy_without_spark)
+    env.begin("create table item (id int primary key); insert into item values (1)")
     env.ledger.execute(
         "insert into penstock.cut (pipeline, era, lsn, attempt, tables, cuts_snapshot_id)"
         f" select name, era, position, 'merge', '[]', 1 from penstock.pipeline where name = '{env.name}'"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.source import ddl_trigger
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.column_changes import copies, wrong
+from tests.scenarios.column_changes import wrong
 
 MADE = """
 create table {t} (id int primary key, a text, b text, c text);
@@ -127,7 +127,7 @@ def bootstrapped(env: PipelineEnv, *, trigger: bool) -> None:
 def follow_ambiguous_changes(env: PipelineEnv) -> list[str]:
     """Migrate a table per case with the trigger, as one window; return what is wrong afterwards."""
     bootstrapped(env, trigger=True)
-    copied = copies(env)
+    copied = env.copies()
 
     for name in AMBIGUOUS:
         migrate(env, name)

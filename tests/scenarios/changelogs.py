@@ -42,8 +42,7 @@ def now(env: PipelineEnv) -> datetime:
 def begin(env: PipelineEnv) -> str:
     """Bring up a pipeline with a second slot that watches the source; return that slot."""
     env.settings["changelog"] = {"slack": 0}
-    env.sql(TABLES)
-    env.bootstrap()
+    env.bootstrap(TABLES)
     slot = f"watch_{env.source.name}"
     source_history.watch(env, slot)
     return slot

@@ -76,9 +76,8 @@ def change_columns(env: PipelineEnv) -> None:
     """Change the columns of a table per case before, within and after transactions with rows, and compare."""
     for name in CASES:
         run(env, MADE, name)
-    env.sql(FULL_BEFORE)
-    env.bootstrap()
-    copied = copies(env)
+    env.bootstrap(FULL_BEFORE)
+    copied = env.copies()
 
     for name, case in CASES.items():
         env.sql(BEFORE.format(t=name))
@@ -87,10 +86,10 @@ def change_columns(env: PipelineEnv) -> None:
     env.capture()
     env.merge()
 
-    assert paused(env) == {}
+    assert env.paused() == {}
     compared = compare(env.ctx)
     assert compared.equal, compared
-    assert copies(env) == copied, "nothing was copied"
+    assert env.copies() == copied, "nothing was copied"
 
     for name in CASES:
         run(env, LATER, name)
@@ -99,21 +98,11 @@ def change_columns(env: PipelineEnv) -> None:
     assert compare(env.ctx).equal
 
 
-def paused(env: PipelineEnv) -> dict[str, str]:
-    return {
-        each.name: each.paused_reason or "" for each in env.ctx.ledger.tables.all(env.name) if each.state == "paused"
-    }
-
-
 def wrong(env: PipelineEnv, copied: set[tuple[str, int]]) -> list[str]:
     """Return what is not as it should be: tables that are paused, differ from the source, or were copied beyond `copied`."""
-    waiting = [f"{name} is paused: {reason}" for name, reason in paused(env).items()]
+    waiting = [f"{name} is paused: {reason}" for name, reason in env.paused().items()]
     differing = [line for table in compare(env.ctx).tables if not table.equal for line in table.lines()]
-    return [*waiting, *differing, *(f"table {oid} was copied" for _, oid in copies(env) - copied)]
-
-
-def copies(env: PipelineEnv) -> set[tuple[str, int]]:
-    return {(copy.id, copy.oid) for copy in env.ctx.ledger.tables.copies(env.name)}
+    return [*waiting, *differing, *(f"table {oid} was copied" for _, oid in env.copies() - copied)]
 
 
 def data_files(env: PipelineEnv, name: str) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.column_changes import copies, wrong
+from tests.scenarios.column_changes import wrong
 
 MADE = """
 create table {t} (id int primary key, code varchar(40) not null, large text, n int, unique (code));
@@ -111,7 +111,7 @@ def change_keys(env: PipelineEnv) -> list[str]:
     for name, case in CASES.items():
         run(env, f"{MADE}; {case.made}", name)
     env.bootstrap()
-    copied = copies(env)
+    copied = env.copies()
 
     for name, case in CASES.items():
         run(env, case.before, name)

@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from penstock.flow.load import bootstrap
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
-from tests.faults.killed import copy_without_spark
 from tests.pipeline_env import PipelineEnv
 
 TABLES = """
@@ -27,7 +25,5 @@ def lingering_pipeline(server: Server, lake: LakeCatalog, folder: Path, name: st
     with server.temporary_database(name) as source, server.temporary_database(f"{name}_ledger") as ledger:
         made = PipelineEnv(source, ledger, folder / "landing", name, lake)
         made.settings = {"merge": {"linger": "5m"}, "spark": {"driver_memory": "1g"}}
-        made.sql(TABLES)
-        bootstrap.prepare(made.ctx)
-        bootstrap.copy(made.ctx, copy_without_spark)
+        made.begin(TABLES)
         yield made

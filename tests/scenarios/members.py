@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from penstock.flow.load import bootstrap
 from penstock.flow.load.spark_copy import copied_files, copy_tables
 from penstock.flow.load.waiting import wait_for_open_transactions
 from penstock.ledger import new_attempt
 from penstock.source import catalog, session, slot
-from tests.faults.killed import copy_without_spark
-from tests.pipeline_env import PipelineEnv
+from tests.pipeline_env import PipelineEnv, copy_without_spark
 
 
 def begin(env: PipelineEnv, tables: str = "create table t (id int primary key); insert into t values (1)") -> None:
     """Bootstrap a pipeline over some tables, without Spark."""
-    env.sql(tables)
-    bootstrap.prepare(env.ctx)
-    bootstrap.copy(env.ctx, copy_without_spark)
+    env.begin(tables)
 
 
 def states(env: PipelineEnv) -> dict[str, str]:

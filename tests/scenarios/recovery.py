@@ -42,14 +42,9 @@ insert into item (id, name) select max(id) + 1, '' from item;
 """
 
 
-def flush(env: PipelineEnv) -> None:
-    """Bring every commit into the WAL: the tests' servers commit asynchronously."""
-    env.sql("set synchronous_commit = on; select pg_logical_emit_message(true, 'flush', '')")
-
-
 def consume(env: PipelineEnv) -> None:
     """Read changes from the slot as another session would, so that they are gone."""
-    flush(env)
+    env.flush()
     name = env.ctx.pipeline
     env.sql(
         f"select count(*) from pg_logical_slot_get_binary_changes('{name.slot}', null, null, "
@@ -84,10 +79,7 @@ def equal(env: PipelineEnv) -> None:
 
 def follows(env: PipelineEnv) -> None:
     """Assert that the pipeline follows its source."""
-    env.sql(AFTER)
-    flush(env)
-    env.capture()
-    env.merge()
+    env.follow(AFTER)
     equal(env)
 
 

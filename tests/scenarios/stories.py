@@ -10,8 +10,6 @@ from penstock.flow.load import run as rebuild
 from penstock.flow.verify.compare import compare
 from penstock.source import ddl_trigger
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.column_changes import copies
-from tests.scenarios.recovery import flush
 
 Cost = Literal["metadata", "columns", "leaves", "copy"]
 """Nothing is read at the source again; some columns, or some partitions, are; the table is."""
@@ -30,7 +28,7 @@ class Story:
 def tell(env: PipelineEnv, stories: Mapping[str, Story], made: str, *, told: bool) -> dict[str, Cost]:
     """Bootstrap a table per story, let all of them happen in one window, and settle; return what each has cost."""
     begin(env, stories, made, told=told)
-    copied = copies(env)
+    copied = env.copies()
     for name, story in stories.items():
         happen(env, name, story.steps)
     settle(env)
@@ -58,13 +56,9 @@ def happen(env: PipelineEnv, name: str, steps: tuple[str, ...]) -> None:
 def settle(env: PipelineEnv) -> None:
     """Let captures, merges and resyncs run until nothing is left."""
     for _ in range(2):
-        flush(env)
-        env.capture()
-        env.merge()
+        env.follow()
         rebuild.switch(env.ctx, rebuild.resync(env.ctx, None, env.submit, woken=True), env.submit)
-    flush(env)
-    env.capture()
-    env.merge()
+    env.follow()
 
 
 def wrong(env: PipelineEnv) -> list[str]:
@@ -82,7 +76,7 @@ def costs(env: PipelineEnv, copied: set[tuple[str, int]]) -> dict[str, Cost]:
     for fetch in env.ctx.ledger.fetches.all(env.name):
         if fetch.oid in names:
             found[names[fetch.oid]] = "columns" if fetch.stays is None else "leaves"
-    for _, oid in copies(env) - copied:
+    for _, oid in env.copies() - copied:
         if oid in names:
             found[names[oid]] = "copy"
     return found

@@ -7,8 +7,7 @@ from tests.pipeline_env import PipelineEnv
 
 def test_an_added_column_appears_with_its_default_before_any_row_changes(env16: PipelineEnv) -> None:
     env16.sql("create table t (id int primary key); insert into t values (1), (2)")
-    env16.sql("create table quiet (id int primary key); insert into quiet values (1)")
-    env16.bootstrap()
+    env16.bootstrap("create table quiet (id int primary key); insert into quiet values (1)")
 
     env16.sql("alter table t add column state text default 'new', add column note text")
     env16.capture()

@@ -8,7 +8,6 @@ from penstock.flow import check as checking
 from penstock.flow.load import run as rebuild
 from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.column_changes import paused
 
 pytestmark = pytest.mark.spark
 
@@ -33,8 +32,7 @@ def differing(env: PipelineEnv) -> list[str]:
 
 
 def test_text_is_chosen_for_a_table_that_runs_and_taken_away_again(env16: PipelineEnv) -> None:
-    env16.sql(MADE)
-    env16.bootstrap()
+    env16.bootstrap(MADE)
     assert sorted(env16.lake_rows("t", "id, grid")) == [(1, None), (2, [5])]
     assert differing(env16) == []
 
@@ -43,7 +41,7 @@ def test_text_is_chosen_for_a_table_that_runs_and_taken_away_again(env16: Pipeli
     env16.sql("update t set names = '{b}' where id = 1; insert into t values (3, '{{6},{7}}', '{}')")
     env16.capture()
     env16.merge()
-    assert paused(env16) == {}
+    assert env16.paused() == {}
     assert sorted(env16.lake_rows("t", "id, grid")) == [(1, None), (2, [5]), (3, None)], "until it is copied again"
 
     resync(env16)
@@ -55,7 +53,7 @@ def test_text_is_chosen_for_a_table_that_runs_and_taken_away_again(env16: Pipeli
     )
     env16.capture()
     env16.merge()
-    assert paused(env16) == {}
+    assert env16.paused() == {}
     rows = [(1, "{{0,2},{3,4}}", "{{8}}"), (4, None, "{{9},{9}}"), (20, "{5}", "{{8}}")]
     assert sorted(env16.lake_rows("t", "id, grid, later")) == rows
     assert compare(env16.ctx).equal

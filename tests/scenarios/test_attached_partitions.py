@@ -48,7 +48,7 @@ def test_only_the_rows_of_an_attached_partition_are_read(env: PipelineEnv) -> No
     for table in TABLES:
         env.sql(made(table))
     env.bootstrap()
-    copied, files = copies(env), {table: data_files(env, table) for table in TABLES}
+    copied, files = env.copies(), {table: data_files(env, table) for table in TABLES}
 
     for table in TABLES:
         env.sql(aside(table, f"{table}_new", 300, 349))
@@ -65,7 +65,7 @@ def test_only_the_rows_of_an_attached_partition_are_read(env: PipelineEnv) -> No
 
     assert equal(env)
     assert states(env) == dict.fromkeys(TABLES, "ready")
-    assert copies(env) == copied, "no table was copied"
+    assert env.copies() == copied, "no table was copied"
     assert {each.rows for each in env.ctx.ledger.fetches.all(env.name)} == {49}
     assert all(files[table] <= data_files(env, table) for table in TABLES), "no file was rewritten"
 
@@ -83,10 +83,6 @@ def tables(env: PipelineEnv) -> list[TableRecord]:
 
 def states(env: PipelineEnv) -> dict[str, str]:
     return {table.name: table.state for table in tables(env)}
-
-
-def copies(env: PipelineEnv) -> set[tuple[str, int]]:
-    return {(copy.id, copy.oid) for copy in env.ctx.ledger.tables.copies(env.name)}
 
 
 def equal(env: PipelineEnv, but: str = "") -> bool:
@@ -152,30 +148,27 @@ def test_whatever_became_of_partitions_their_rows_alone_are_read(env: PipelineEn
     env.settings["lake"] = {"on_dropped_partition": "follow"}
     for table in BEFORE:
         env.sql(made("keyed").replace("keyed", table))
-    env.sql("create table apart (s text, id int, n int, primary key (id, s));" + FILLED.format("apart", 300, 310))
-    env.bootstrap()
-    copied = copies(env)
+    env.bootstrap("create table apart (s text, id int, n int, primary key (id, s));" + FILLED.format("apart", 300, 310))
+    copied = env.copies()
 
     for statements in BEFORE.values():
         env.sql(statements)
-    flush(env)
-    env.capture()
+    env.land()
     env.merge()
     for statements in AFTER.values():
         env.sql(statements)
-    flush(env)
-    env.capture()
+    env.land()
     for table in BEFORE:
         env.sql(f"delete from {table} where id in (4, 305)")
     fetch(env)
-    flush(env)
-    settle(env)
+    env.flush()
+    env.come_to_rest(3)
 
     left = {table.name: (table.state, table.paused_reason) for table in tables(env) if table.state != "ready"}
     assert left.keys() == {"apart"}, left
     assert equal(env, but="apart")
     names = {table.oid: table.name for table in tables(env)}
-    assert {names[oid] for _, oid in copies(env) - copied} == WHOLE
+    assert {names[oid] for _, oid in env.copies() - copied} == WHOLE
     rows = {names[each.oid]: each.rows for each in env.ctx.ledger.fetches.all(env.name)}
     assert rows.keys() == BEFORE.keys() - WHOLE - {"empty"}
     assert all(count < 120 for count in rows.values()), rows
@@ -203,24 +196,11 @@ def test_a_partition_bounded_outside_its_parent_keeps_no_row_of_another_in_the_l
         )
     env.capture()
     fetch(env)
-    settle(env)
+    env.come_to_rest(3)
 
     assert states(env) == dict.fromkeys(TABLES, "ready")
     assert equal(env)
     assert {each.rows for each in env.ctx.ledger.fetches.all(env.name)} == {11}
-
-
-def flush(env: PipelineEnv) -> None:
-    env.sql("set synchronous_commit = on; select pg_logical_emit_message(true, 'test', 'x')")
-
-
-def settle(env: PipelineEnv) -> None:
-    """Capture and merge until nothing is left to do."""
-    for _ in range(3):
-        flush(env)
-        env.capture()
-        while env.merge() is not None:
-            pass
 
 
 @pytest.mark.slow
@@ -228,9 +208,8 @@ def test_a_second_partition_attached_while_the_first_is_read_is_read_with_it(
     env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env = env16
-    env.sql(made("keyed"))
-    env.bootstrap()
-    copied = copies(env)
+    env.bootstrap(made("keyed"))
+    copied = env.copies()
     env.sql(aside("keyed", "first", 300, 310) + ";" + attach("keyed", "first", "(300) to (400)"))
     env.capture()
     meanwhile = iter(
@@ -255,7 +234,7 @@ def test_a_second_partition_attached_while_the_first_is_read_is_read_with_it(
 
     assert equal(env)
     assert next(meanwhile, None) is None, "read twice"
-    assert (states(env), copies(env)) == ({"keyed": "ready"}, copied)
+    assert (states(env), env.copies()) == ({"keyed": "ready"}, copied)
     assert [each.rows for each in env.ctx.ledger.fetches.all(env.name) if each.state == "landed"] == [6]
 
     # two that are landed one after the other, and merged together
@@ -267,9 +246,9 @@ def test_a_second_partition_attached_while_the_first_is_read_is_read_with_it(
         env.capture()
         rebuild.resync(env.ctx, None, env.submit)
         env.sql("update keyed set n = n + 1 where id % 100 < 7; delete from keyed where id % 100 = 3")
-    settle(env)
+    env.come_to_rest(3)
     assert equal(env)
-    assert (states(env), copies(env)) == ({"keyed": "ready"}, copied)
+    assert (states(env), env.copies()) == ({"keyed": "ready"}, copied)
 
 
 @pytest.mark.slow
@@ -279,10 +258,10 @@ def test_a_partition_that_the_lake_kept_is_attached_again_and_is_there_once(env1
     for table in TABLES:
         env.sql(made(table))
     env.bootstrap()
-    copied = copies(env)
+    copied = env.copies()
     for table in TABLES:
         env.sql(f"alter table {table} detach partition {table}_0; alter table {table} detach partition {table}_2")
-    settle(env)
+    env.come_to_rest(3)
     for table in TABLES:
         env.sql(
             f"update {table}_0 set n = -1 where id < 9; delete from {table}_0 where id = 12; insert into {table}_0 values (99, 'x', 1)"
@@ -290,13 +269,13 @@ def test_a_partition_that_the_lake_kept_is_attached_again_and_is_there_once(env1
         env.sql(f"{attach(table, f'{table}_0', '(0) to (100)')}; update {table} set n = -2 where id in (3, 120)")
     env.capture()
     fetch(env)
-    settle(env)
+    env.come_to_rest(3)
 
     for table in TABLES:
         assert env.lake_rows(table, "count(*)") == [(301 - 1,)], "what is gone still is kept"
         rows = env.lake_rows(table, "count_if(id < 200), sum(case when id < 200 then n end)")
         assert rows == env.sql(f"select count(*), sum(n) from {table}")
-    assert (states(env), copies(env)) == (dict.fromkeys(TABLES, "ready"), copied)
+    assert (states(env), env.copies()) == (dict.fromkeys(TABLES, "ready"), copied)
     assert equal(env)
 
     # bounds of rows that only the lake has are not taken by another partition unasked

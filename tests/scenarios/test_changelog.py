@@ -25,7 +25,6 @@ from tests.conftest import LakeCatalog
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios import source_history
 from tests.scenarios.changelogs import begin, flush, holds, logged, now
-from tests.scenarios.recovery import flush as flush_only
 from tests.scenarios.recovery import recovered
 
 pytestmark = pytest.mark.spark
@@ -141,8 +140,7 @@ def test_columns_that_become_wider_become_so_in_the_changelog(env16: PipelineEnv
     env.settings["changelog"] = {"slack": 0}
     env.settings["source"] = {**env.settings["source"], "ddl_trigger": True}
     env.sql("create table shaped (id int primary key, l int[])")
-    env.sql(ddl_trigger.install_statement())
-    env.bootstrap()
+    env.bootstrap(ddl_trigger.install_statement())
     env.capture()
     first = interval(env, "insert into shaped values (1, '{1}')")
     env.changelog(first.start, first.end)
@@ -164,7 +162,7 @@ def test_an_interval_across_two_eras_holds_both_and_names_what_lies_between(env1
     slot = begin(env16)
     before = interval(env16, "insert into keyed (id, name) values (1, 'before')")
     env16.sql("insert into keyed (id, name) values (2, 'never captured')")
-    flush_only(env16)
+    env16.flush()
     env16.sql(f"select pg_drop_replication_slot('{env16.ctx.pipeline.slot}')")
     recovered(env16)
     after = interval(env16, "insert into keyed (id, name) values (3, 'after')")

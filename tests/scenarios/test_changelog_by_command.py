@@ -9,13 +9,10 @@ import pytest
 
 from penstock.cli.options import Status
 from penstock.conditions import runbook
-from penstock.flow.load import bootstrap
 from tests.env_fixtures import Command
-from tests.faults.killed import copy_without_spark
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios import changelogs
 from tests.scenarios.changelogs import begin, holds, now
-from tests.scenarios.recovery import flush
 
 pytestmark = pytest.mark.spark
 
@@ -35,10 +32,10 @@ def test_an_interval_filled_by_command_holds_what_the_source_did_and_filling_it_
     start = now(env16)
     env16.sql("insert into keyed (id, name) values (1, 'one'), (2, 'two')")
     env16.sql("update keyed set name = 'ONE' where id = 1; insert into keyless values ('a', 1)")
-    flush(env16)
+    env16.flush()
     end = now(env16)
     env16.sql("delete from keyed where id = 2")
-    flush(env16)
+    env16.flush()
     early = penstock("changelog", "--from", start.isoformat(), "--to", end.isoformat())
     assert (early.exit_code, "[interval-not-captured]" in early.output) == (Status.REFUSED, True), early.output
     assert env16.ctx.ledger.changelogs.fills(env16.name) == []
@@ -76,9 +73,7 @@ REFUSED: list[tuple[str, tuple[str, ...], str, str]] = [
 @pytest.fixture
 def captured(env16: PipelineEnv, penstock: Command) -> Command:
     """The command, for a pipeline that has captured something."""
-    env16.sql("create table t (id int primary key)")
-    bootstrap.prepare(env16.ctx)
-    bootstrap.copy(env16.ctx, copy_without_spark)
+    env16.begin("create table t (id int primary key)")
     env16.sql("insert into t values (1)")
     changelogs.flush(env16)
     return penstock

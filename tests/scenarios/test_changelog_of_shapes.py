@@ -11,11 +11,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.flow.load import run as rebuild
-from penstock.flow.verify.compare import compare
 from penstock.source import ddl_trigger
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios import source_history
 from tests.scenarios.changelogs import flush, logged, now
+from tests.scenarios.recovery import equal
 from tests.scenarios.source_history import Change, Image
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -177,8 +177,7 @@ def test_a_changelog_is_what_the_source_did_to_a_table_of_changing_shape(env: Pi
     assert {
         table.name: table.paused_reason for table in env.ctx.ledger.tables.all(env.name) if table.state != "ready"
     } == {}
-    compared = compare(env.ctx)
-    assert compared.equal, [line for table in compared.tables for line in table.lines()]
+    equal(env)
 
 
 @pytest.fixture(autouse=True)

@@ -11,11 +11,11 @@ import pytest
 
 from penstock.flow.load import fetch as fetching
 from penstock.flow.load import run as rebuild
-from penstock.flow.verify.compare import compare
 from penstock.ledger.fetches import Fetches
 from penstock.ledger.table_records import TableRecord
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin
+from tests.scenarios.recovery import equal
 
 TYPES = """
 create type mood as enum ('sad', 'ok', 'happy');
@@ -83,7 +83,7 @@ def test_columns_whose_values_changed_are_fetched_and_nothing_else(env: Pipeline
     for table in CASES:
         env.sql(MADE.format(t=table))
     env.bootstrap()
-    copied = copies(env)
+    copied = env.copies()
 
     for table, case in CASES.items():
         env.sql(BEFORE.format(t=table))
@@ -98,9 +98,8 @@ def test_columns_whose_values_changed_are_fetched_and_nothing_else(env: Pipeline
     assert {table.name: (table.state, table.paused_reason) for table in tables(env)} == dict.fromkeys(
         sorted(CASES), ("ready", None)
     )
-    compared = compare(env.ctx)
-    assert compared.equal, [line for table in compared.tables for line in table.lines()]
-    assert copies(env) == copied, "no table was copied"
+    equal(env)
+    assert env.copies() == copied, "no table was copied"
     found, wanted = read(env), {table: {"id", *case.columns} for table, case in CASES.items()}
     if env.source.server.major == 16:
         assert found == wanted
@@ -112,8 +111,7 @@ def test_columns_whose_values_changed_are_fetched_and_nothing_else(env: Pipeline
         env.sql(dml(table, LATER))
     env.capture()
     env.merge()
-    compared = compare(env.ctx)
-    assert compared.equal, [line for table in compared.tables for line in table.lines()]
+    equal(env)
 
 
 def dml(table: str, statements: str) -> str:
@@ -127,10 +125,6 @@ def dml(table: str, statements: str) -> str:
 
 def tables(env: PipelineEnv) -> list[TableRecord]:
     return env.ctx.ledger.tables.all(env.name)
-
-
-def copies(env: PipelineEnv) -> set[tuple[str, int]]:
-    return {(copy.id, copy.oid) for copy in env.ctx.ledger.tables.copies(env.name)}
 
 
 def fetch(env: PipelineEnv) -> None:
@@ -160,9 +154,8 @@ insert into three select i, 'sad', 'k' from generate_series(1, 30) i
 @pytest.mark.slow
 def test_a_renamed_label_costs_the_rows_that_hold_it(env: PipelineEnv) -> None:
     env.sql(TYPES)
-    env.sql(LABELLED)
-    env.bootstrap()
-    copied = copies(env)
+    env.bootstrap(LABELLED)
+    copied = env.copies()
 
     env.sql("update one set a = 'b' where id < 10; delete from one where id = 3")
     env.sql("alter type mood rename value 'sad' to 'blue'; update one set m = 'blue' where id = 5")
@@ -171,9 +164,8 @@ def test_a_renamed_label_costs_the_rows_that_hold_it(env: PipelineEnv) -> None:
     env.capture()
     fetch(env)
 
-    compared = compare(env.ctx)
-    assert compared.equal, [line for table in compared.tables for line in table.lines()]
-    assert copies(env) == copied, "no table was copied"
+    equal(env)
+    assert env.copies() == copied, "no table was copied"
     names = {table.oid: table.name for table in tables(env)}
     rows = {names[each.oid]: each.rows for each in env.ctx.ledger.fetches.all(env.name)}
     (held,) = env.sql("select count(*) from one where m in ('blue', 'new')")[0]
@@ -229,8 +221,7 @@ def test_a_fetch_that_ended_anywhere_is_begun_again_while_the_table_changes(
     env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env16.sql("create table t (id int primary key, a text, b text); alter table t alter column b set storage external")
-    env16.sql("insert into t select i, 'a' || i, repeat('b', 4000) from generate_series(1, 60) i")
-    env16.bootstrap()
+    env16.bootstrap("insert into t select i, 'a' || i, repeat('b', 4000) from generate_series(1, 60) i")
 
     for number, (place, name, when) in enumerate(STEPS):
         env16.sql(MOVED.format(number))
@@ -246,8 +237,7 @@ def test_a_fetch_that_ended_anywhere_is_begun_again_while_the_table_changes(
         env16.merge()
         fetch(env16)
 
-        compared = compare(env16.ctx)
-        assert compared.equal, [line for table in compared.tables for line in table.lines()]
+        equal(env16)
         assert [table.state for table in tables(env16)] == ["ready"]
 
 
@@ -256,8 +246,9 @@ def test_a_table_that_changes_while_its_columns_are_read_goes_on_exactly(
     env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env16.sql("create table t (id int primary key, a text, b text); create table u (id int primary key, a text)")
-    env16.sql("insert into t select i, 'a' || i, 'b' from generate_series(1, 60) i; insert into u select id, a from t")
-    env16.bootstrap()
+    env16.bootstrap(
+        "insert into t select i, 'a' || i, 'b' from generate_series(1, 60) i; insert into u select id, a from t"
+    )
     for table in ("t", "u"):
         env16.sql(f"alter table {table} alter column a type int using id * 3; update {table} set id = -id where id < 9")
     env16.capture()
@@ -280,8 +271,7 @@ def test_a_table_that_changes_while_its_columns_are_read_goes_on_exactly(
     monkeypatch.setattr(fetching, "copy_tables", copy_tables)
     fetch(env16)
 
-    compared = compare(env16.ctx)
-    assert compared.equal, [line for table in compared.tables for line in table.lines()]
+    equal(env16)
     assert next(meanwhile, None) is None, "the table that was altered meanwhile was read twice"
     assert {table.state for table in tables(env16)} == {"ready"}
 

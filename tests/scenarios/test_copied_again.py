@@ -9,8 +9,6 @@ import pytest
 from penstock.flow.load import run as rebuild
 from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.column_changes import copies
-from tests.scenarios.recovery import flush
 
 PLAIN = "create table {t} (id int primary key, a text, n int); insert into {t} select i, 'a' || i, i from generate_series(1, 30) i"
 PARTED = """
@@ -89,9 +87,8 @@ MADE_AGAIN = "begin; update gone set n = 5; drop table gone; create table gone (
 def test_tables_that_only_a_copy_follows_are_copied_alone_and_are_equal(env: PipelineEnv) -> None:
     for name, case in CASES.items():
         env.sql(case.made.format(t=name))
-    env.sql(PLAIN.format(t="gone"))
-    env.bootstrap()
-    copied = copies(env)
+    env.bootstrap(PLAIN.format(t="gone"))
+    copied = env.copies()
     oids = {table.oid: table.name for table in env.ctx.ledger.tables.all(env.name)}
 
     for name, case in CASES.items():
@@ -102,9 +99,7 @@ def test_tables_that_only_a_copy_follows_are_copied_alone_and_are_equal(env: Pip
             for statement in [change] if alone else [f"begin; {change}; {WITHIN.format(t=name)}; commit"]:
                 conn.execute(statement.encode())
         env.sql(AFTER.format(t=name))
-    env.sql(MADE_AGAIN)
-    flush(env)
-    env.capture()
+    env.land(MADE_AGAIN)
     assert {table.name: table.paused_slug for table in env.ctx.ledger.tables.all(env.name)} == {
         **{name: case.slug for name, case in CASES.items() if name not in SEEN_LATER},
         **dict.fromkeys((*SEEN_LATER, "gone")),
@@ -112,14 +107,13 @@ def test_tables_that_only_a_copy_follows_are_copied_alone_and_are_equal(env: Pip
     for _ in range(2):
         env.merge()
         rebuild.switch(env.ctx, rebuild.resync(env.ctx, None, env.submit, woken=True), env.submit)
-        flush(env)
-        env.capture()
+        env.land()
 
     records = [table for table in env.ctx.ledger.tables.all(env.name) if table.state != "dropped"]
     assert {table.state for table in records} == {"ready"}
     compared = compare(env.ctx, records)
     assert compared.equal, [line for table in compared.tables for line in table.lines()]
-    assert {oids.get(oid, "gone") for _, oid in copies(env) - copied} == {
+    assert {oids.get(oid, "gone") for _, oid in env.copies() - copied} == {
         "gone",
         *(name for name, case in CASES.items() if case.slug is not None and name not in LEAVES),
     }

@@ -10,8 +10,7 @@ from penstock.errors import LakeError
 from penstock.flow.load import bootstrap
 from penstock.flow.spark_job import SparkJob
 from penstock.jobs.copy_plan import CopyPlan
-from tests.faults.killed import copy_without_spark
-from tests.pipeline_env import PipelineEnv
+from tests.pipeline_env import PipelineEnv, copy_without_spark
 
 
 def test_a_copy_that_begins_again_says_what_is_done_and_why(landing_env16: PipelineEnv) -> None:

@@ -16,7 +16,6 @@ from penstock.lsn import Lsn
 from penstock.source import ddl_trigger, session
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.ambiguous_changes import AMBIGUOUS, bootstrapped, follow_ambiguous_changes, migrate
-from tests.scenarios.column_changes import copies, paused
 from tests.scenarios.told_rewrites import MADE, UNPROVEN, follow_told_rewrites
 
 DROPPED = "update {t} set n = 1 where id = 1; alter table {t} drop column a"
@@ -41,8 +40,7 @@ def test_rewrites_that_may_have_changed_a_value_cost_what_they_did(env16: Pipeli
     unheard = {"unheard": "alter table {t} alter n type bigint"}
     for name in UNPROVEN | unheard:
         env.sql(MADE.format(t=name))
-    env.sql(ddl_trigger.install_statement())
-    env.bootstrap()
+    env.bootstrap(ddl_trigger.install_statement())
     env.capture()
 
     for name, text in UNPROVEN.items():
@@ -52,7 +50,7 @@ def test_rewrites_that_may_have_changed_a_value_cost_what_they_did(env16: Pipeli
     env.sql(ON)
     env.capture()
 
-    reasons = paused(env)
+    reasons = env.paused()
     assert set(reasons) == UNPROVEN.keys() | unheard
     assert "column u was added" in reasons["with_uuids"]
     fetched = {each.name for each in env.ctx.ledger.tables.all(env.name) if each.remedy == "read"}
@@ -71,10 +69,9 @@ def test_a_rewrite_is_followed_over_several_windows_that_are_killed_before_they_
     tables = ("followed", "computed_later")
     for name in tables:
         env.sql(MADE.format(t=name))
-    env.sql(ddl_trigger.install_statement())
-    env.bootstrap()
+    env.bootstrap(ddl_trigger.install_statement())
     env.capture()
-    copied, ends = copies(env), list[Lsn]()
+    copied, ends = env.copies(), list[Lsn]()
 
     def end() -> None:
         ends.append(Lsn.parse(str(env.sql("select pg_current_wal_flush_lsn()::text")[0][0])))
@@ -96,14 +93,14 @@ def test_a_rewrite_is_followed_over_several_windows_that_are_killed_before_they_
             with pytest.raises(ConnectionAbortedError):
                 capture.capture_window(env.ctx, limit=stop)
         capture.capture_window(env.ctx, limit=stop)
-        assert paused(env) == {}, "what was told so far has kept all values"
+        assert env.paused() == {}, "what was told so far has kept all values"
         env.merge()
     env.capture()
     env.merge()
 
-    assert set(paused(env)) == {"computed_later"}
+    assert set(env.paused()) == {"computed_later"}
     assert [each.name.rpartition(".")[2] for each in compare(env.ctx).tables if each.equal] == ["followed"]
-    assert copies(env) == copied
+    assert env.copies() == copied
     told = env.ctx.ledger.events.unannounced(env.name, "schema-followed")
     assert [each.table_name for each in told if "changed its type" in each.message] == ["public.followed"] * 3
 
@@ -117,8 +114,8 @@ def test_without_the_trigger_the_same_changes_are_not_guessed(env16: PipelineEnv
     env16.capture()
     env16.merge()
 
-    assert set(paused(env16)) == AMBIGUOUS.keys() - {"rolled_back"}
-    assert "in more than one way" in paused(env16)["again"], "it is asked for a copy"
+    assert set(env16.paused()) == AMBIGUOUS.keys() - {"rolled_back"}
+    assert "in more than one way" in env16.paused()["again"], "it is asked for a copy"
     equal = {each.name.rpartition(".")[2] for each in compare(env16.ctx).tables if each.equal}
     assert "rolled_back" in equal
 
@@ -159,8 +156,7 @@ def test_where_the_trigger_was_away_nothing_is_guessed_and_who_lies_is_not_heard
         env.sql(
             f"create table {name} (id int primary key, n int, a text); insert into {name} values (1, 0, 'x'), (2, 0, 'y')"
         )
-    env.sql(ddl_trigger.install_statement())
-    env.bootstrap()
+    env.bootstrap(ddl_trigger.install_statement())
     env.capture()
 
     for name, story in STORIES.items():
@@ -178,10 +174,10 @@ def test_where_the_trigger_was_away_nothing_is_guessed_and_who_lies_is_not_heard
         env.capture()
     env.merge()
 
-    assert set(paused(env)) == STORIES.keys() - {"present", "replica", "only_origin", "forged", "present_again"}
-    assert all("in more than one way" in reason for reason in paused(env).values())
+    assert set(env.paused()) == STORIES.keys() - {"present", "replica", "only_origin", "forged", "present_again"}
+    assert all("in more than one way" in reason for reason in env.paused().values())
     equal = {each.name.rpartition(".")[2] for each in compare(env.ctx).tables if each.equal}
-    assert STORIES.keys() - paused(env).keys() <= equal
+    assert STORIES.keys() - env.paused().keys() <= equal
 
 
 def killed(*_: object, **__: object) -> None:
@@ -212,10 +208,9 @@ def test_two_hundred_changes_of_a_table_and_a_look_far_ahead_are_read_by_a_role_
     env.sql(
         "create table t (id int primary key, n int, a text); insert into t select i, 0, 'a' from generate_series(1, 300) i"
     )
-    env.sql(ddl_trigger.install_statement())
-    env.bootstrap()
+    env.bootstrap(ddl_trigger.install_statement())
     env.capture()
-    copied, reader = copies(env), as_reader(env)
+    copied, reader = env.copies(), as_reader(env)
 
     ends = []
     with env.source.connect() as conn:
@@ -231,6 +226,6 @@ def test_two_hundred_changes_of_a_table_and_a_look_far_ahead_are_read_by_a_role_
     capture.capture(reader)
     env.merge()
 
-    assert paused(env) == {}
+    assert env.paused() == {}
     assert compare(env.ctx).equal
-    assert copies(env) == copied
+    assert env.copies() == copied

@@ -52,8 +52,7 @@ def order(env: PipelineEnv, number: int, placed_at: datetime, lines: int) -> Non
 
 
 def publish(env: PipelineEnv) -> None:
-    env.sql("set synchronous_commit = on; select pg_logical_emit_message(true, 'flush', '')")
-    env.capture()
+    env.land()
     env.merge(force=True)
 
 

@@ -18,8 +18,7 @@ from penstock.flow.load import run as rebuild
 from penstock.flow.load.resync_request import resync_lines
 from penstock.flow.recover import run as recover
 from penstock.flow.spark_job import SparkJob
-from tests.faults.killed import copy_without_spark
-from tests.pipeline_env import PipelineEnv
+from tests.pipeline_env import PipelineEnv, copy_without_spark
 
 DRY = {"resync", "replay", "abandon", "recover", "skip-transaction", "teardown"}
 
@@ -27,9 +26,7 @@ DRY = {"resync", "replay", "abandon", "recover", "skip-transaction", "teardown"}
 def begin(
     env: PipelineEnv, schema: str = "create table t (id int primary key); create table u (id int primary key)"
 ) -> None:
-    env.sql(schema)
-    bootstrap.prepare(env.ctx)
-    bootstrap.copy(env.ctx, copy_without_spark)
+    env.begin(schema)
 
 
 def no_spark(_: SparkJob) -> None:

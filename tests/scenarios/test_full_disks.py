@@ -18,7 +18,7 @@ from penstock.errors import LakeError
 from penstock.flow.spark_job import SparkJob
 from penstock.landing import layout
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.recovery import equal, flush
+from tests.scenarios.recovery import equal
 
 pytestmark = [
     pytest.mark.spark,
@@ -66,16 +66,15 @@ def lake_disk(env16: PipelineEnv) -> Iterator[Callable[[], Path]]:
 
 
 def begun(env: PipelineEnv) -> None:
-    env.sql("create table t (id int primary key, v text); insert into t select n, 'v' from generate_series(1, 100) n")
-    env.bootstrap()
+    env.bootstrap(
+        "create table t (id int primary key, v text); insert into t select n, 'v' from generate_series(1, 100) n"
+    )
     change(env)
     env.merge()
 
 
 def change(env: PipelineEnv) -> None:
-    env.sql("update t set v = v || md5(random()::text)")
-    flush(env)
-    env.capture()
+    env.land("update t set v = v || md5(random()::text)")
 
 
 def ready(env: PipelineEnv) -> bool:
@@ -90,7 +89,7 @@ def test_maintenance_makes_room_in_a_landing_zone_that_has_none(
     assert windows
     landing_disk()
     env16.sql("update t set v = 'w'")
-    flush(env16)
+    env16.flush()
     with pytest.raises(LakeError, match=r"\[landing-unwritable\].*No space left on device"):
         env16.capture()
 
@@ -191,9 +190,7 @@ def test_spark_without_room_for_its_shuffle_files_says_so(
     env16: PipelineEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun(env16)
-    env16.sql("insert into t select n, md5(n::text) from generate_series(1000, 400000) n")
-    flush(env16)
-    env16.capture()
+    env16.land("insert into t select n, md5(n::text) from generate_series(1000, 400000) n")
     env16.settings["spark"] = {"task_memory": "64MiB"}
     with small_disk(tmp_path / "scratch", "1m"), monkeypatch.context() as patched:
         patched.setenv("SPARK_LOCAL_DIRS", str(tmp_path / "scratch"))

@@ -87,28 +87,27 @@ def filled(name: str, first: int, last: int) -> str:
 def test_the_rows_of_a_partition_that_is_gone_go_from_the_lake_and_nothing_is_copied(env: PipelineEnv) -> None:
     env.settings["lake"] = {"on_dropped_partition": "follow"}
     env.settings["tables"] = {"include": ["public.*"], "exclude": ["public.days_0"]}
-    env.sql(made() + "".join(filled(name, 1, 20) for name in LEAVES))
-    env.bootstrap()
-    copied = copies(env)
+    env.bootstrap(made() + "".join(filled(name, 1, 20) for name in LEAVES))
+    copied = env.copies()
 
     # rows of the same window, an update within it, and one of two ways
     for name in LEAVES:
         gone = f"drop table {name}_0" if name != "days" else f"alter table {name} detach partition {name}_0"
         env.sql(f"{filled(name, 21, 25)} update {name} set s = s || '+' where id % 2 = 0; {gone}")
-    settle(env)
+    env.come_to_rest(4)
 
     assert states(env).pop("hashes")[0] == "paused", states(env)
     assert {name: state for name, (state, _) in states(env).items() if name != "hashes"} == dict.fromkeys(
         LEAVES.keys() - {"hashes"}, "ready"
     ), states(env)
     assert {table.name for table in compare(env.ctx).tables if not table.equal} == {"hashes"}
-    assert copies(env) == copied
+    assert env.copies() == copied
 
     # the same bounds again: what comes then stays
     for name, (_, _, leaves, _) in LEAVES.items():
         if name != "hashes":
             env.sql(leaf(f"{name}_again", name, leaves[0]) + filled(name, 1, 9))
-    settle(env)
+    env.come_to_rest(4)
     assert {table.name for table in compare(env.ctx).tables if not table.equal} == {"hashes"}
 
 
@@ -131,9 +130,8 @@ def test_a_partition_that_is_made_again_in_the_same_transaction_or_before_the_ne
 ) -> None:
     env = env16
     env.settings["lake"] = {"on_dropped_partition": "follow"}
-    env.sql(DEEP)
-    env.bootstrap()
-    copied = copies(env)
+    env.bootstrap(DEEP)
+    copied = env.copies()
 
     # whole branch below the table, whose leaves have no bounds that the lake can compare
     env.sql("update deep set id = id + 1000 where id = 5; delete from deep where id = 6; drop table deep_jan")
@@ -142,7 +140,7 @@ def test_a_partition_that_is_made_again_in_the_same_transaction_or_before_the_ne
         "create table deep_new partition of deep for values from ('2026-01-10') to ('2026-02-01');"
         "insert into deep values (7, '2026-01-12', 'new'), (8, '2026-01-13', 'new')"
     )
-    settle(env)
+    env.come_to_rest(4)
     assert equal(env)
     assert env.lake_rows("deep", "count(*)") == env.sql("select count(*) from deep")
 
@@ -151,38 +149,37 @@ def test_a_partition_that_is_made_again_in_the_same_transaction_or_before_the_ne
         "drop table deep_feb_a; commit"
     )
     env.sql("insert into deep values (10, '2026-02-05', 'b')")
-    settle(env)
+    env.come_to_rest(4)
     assert equal(env)
     assert states(env)["deep"] == ("ready", None)
-    assert copies(env) == copied
+    assert env.copies() == copied
 
 
 @pytest.mark.slow
 def test_rows_of_a_truncated_partition_go_and_what_it_takes_later_stays(env: PipelineEnv) -> None:
     env.settings["lake"] = {"on_dropped_partition": "follow"}
-    env.sql(DEEP + "insert into deep values (900, '2026-01-02', 'a')")
-    env.bootstrap()
-    copied = copies(env)
+    env.bootstrap(DEEP + "insert into deep values (900, '2026-01-02', 'a')")
+    copied = env.copies()
 
     env.sql("insert into deep values (901, '2026-02-07', 'a'); truncate deep_feb_a")
-    settle(env)
+    env.come_to_rest(4)
     assert equal(env)
     env.sql("insert into deep values (902, '2026-02-07', 'a')")
-    settle(env)
+    env.come_to_rest(4)
     assert equal(env)
     assert states(env)["deep"] == ("ready", None)
-    assert copies(env) == copied
+    assert env.copies() == copied
 
     files = data_files(env, "deep")
     env.sql("drop table deep_jan")
-    settle(env)
+    env.come_to_rest(4)
     assert equal(env)
     written = data_files(env, "deep") - files
     assert {file.rpartition("-")[2] for file in written} == {"deletes.puffin"}
 
     # what is not empty cannot be told from a rewrite that lost rows
     env.sql("begin; truncate deep_feb_a; insert into deep values (903, '2026-02-07', 'a'); commit")
-    settle(env)
+    env.come_to_rest(4)
     assert states(env)["deep"][0] == "paused"
 
 
@@ -205,9 +202,8 @@ def test_captures_and_merges_that_are_killed_while_rows_of_a_partition_go_leave_
         f"create table many_{n} partition of many for values from ({n * 10}) to ({n * 10 + 10});" for n in range(8)
     )
     env.sql("create table many (id int primary key, s text) partition by range (id);" + leaves)
-    env.sql("insert into many select n, 's' from generate_series(0, 79) n")
-    env.bootstrap()
-    copied = copies(env)
+    env.bootstrap("insert into many select n, 's' from generate_series(0, 79) n")
+    copied = env.copies()
 
     for n, (step, when) in enumerate(KILLED):
         env.sql(f"update many set s = s || '+' where id % 3 = 0; drop table many_{n}")
@@ -225,10 +221,10 @@ def test_captures_and_merges_that_are_killed_while_rows_of_a_partition_go_leave_
     env.capture()
     with pytest.raises(InterruptedError):
         merge.merge(env.ctx, dies)
-    settle(env)
+    env.come_to_rest(4)
     assert states(env)["many"] == ("ready", None)
     assert equal(env)
-    assert copies(env) == copied
+    assert env.copies() == copied
 
 
 @pytest.mark.slow
@@ -236,10 +232,9 @@ def test_bounds_that_are_taken_again_before_the_lake_has_let_go_and_unchosen_one
     env16: PipelineEnv,
 ) -> None:
     env = env16
-    env.sql(made() + "create table other (id int primary key);" + "".join(filled(name, 1, 20) for name in LEAVES))
-    env.bootstrap()
+    env.bootstrap(made() + "create table other (id int primary key);" + "".join(filled(name, 1, 20) for name in LEAVES))
     env.sql("drop table bigs_0")
-    settle(env)
+    env.come_to_rest(4)
     assert "lake.on_dropped_partition" in (states(env)["bigs"][1] or "")
 
     env.settings["lake"] = {"on_dropped_partition": "follow"}
@@ -255,7 +250,7 @@ def test_bounds_that_are_taken_again_before_the_lake_has_let_go_and_unchosen_one
         "alter table times attach partition times_0 for values from ('2026-01-01') to ('2026-02-01');"
         "insert into times values (1, '2026-01-20', 'new')"
     )
-    settle(env)
+    env.come_to_rest(4)
     assert all(table.equal for table in compare(env.ctx).tables if states(env)[table.name][0] == "ready")
 
 
@@ -264,18 +259,5 @@ def equal(env: PipelineEnv) -> bool:
     return compare(env.ctx).equal
 
 
-def settle(env: PipelineEnv) -> None:
-    """Capture and merge until nothing is left to do."""
-    for _ in range(4):
-        env.sql("set synchronous_commit = on; select pg_logical_emit_message(true, 'test', 'x')")
-        env.capture()
-        while env.merge() is not None:  # one cut at each of the places
-            pass
-
-
 def states(env: PipelineEnv) -> dict[str, tuple[str, str | None]]:
     return {table.name: (table.state, table.paused_reason) for table in env.ctx.ledger.tables.all(env.name)}
-
-
-def copies(env: PipelineEnv) -> set[tuple[str, int]]:
-    return {(copy.id, copy.oid) for copy in env.ctx.ledger.tables.copies(env.name)}

@@ -9,7 +9,7 @@ from penstock.flow.load import run as rebuild
 from penstock.flow.recover import run as recover
 from penstock.flow.verify import run as verify
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.test_gone_partitions import DEEP, copies, equal, settle, states
+from tests.scenarios.test_gone_partitions import DEEP, equal, states
 
 HASHED = """
 create table spread (id int primary key, s text) partition by hash (id);
@@ -27,23 +27,22 @@ def count(env: PipelineEnv, condition: str = "true") -> int:
 @pytest.mark.slow
 def test_rows_of_partitions_that_are_gone_stay_in_the_lake_and_verify_compares_the_others(env: PipelineEnv) -> None:
     env.settings |= {"lake": {"on_dropped_partition": "keep"}, "tables": {"include": ["public.deep", "public.spread"]}}
-    env.sql(DEEP + HASHED)
-    env.bootstrap()
-    copied, rows = copies(env), count(env)
+    env.bootstrap(DEEP + HASHED)
+    copied, rows = env.copies(), count(env)
 
     env.sql("update deep set s = 'b' where id = 3; delete from deep where id = 6; drop table deep_jan")
     env.sql("insert into deep values (901, '2026-02-07', 'a'); truncate deep_feb_a")
     env.sql("alter table spread detach partition spread_0; delete from spread where id = (select max(id) from spread)")
-    settle(env)
+    env.come_to_rest(4)
     assert states(env) == {"deep": ("ready", None), "spread": ("ready", None)}
     assert count(env) == rows
     assert count(env, "id = 3 and s = 'b'") == 1
-    assert copies(env) == copied
+    assert env.copies() == copied
 
     # what is written since is compared, but within the bounds of what was kept
     env.sql("create table deep_jan2 partition of deep for values from ('2026-01-01') to ('2026-01-20')")
     env.sql("insert into deep values (3, '2026-01-04', 'b'), (902, '2026-02-08', 'a'), (903, '2026-03-09', 'b')")
-    settle(env)
+    env.come_to_rest(4)
     assert count(env, "id in (3, 902, 903)") == 3
     assert equal(env)
     found = verify.verify(env.ctx, merge=env.merge)
@@ -57,8 +56,7 @@ def test_rows_of_partitions_that_are_gone_stay_in_the_lake_and_verify_compares_t
 def keeping(env: PipelineEnv) -> PipelineEnv:
     """Bootstrap a pipeline whose lake keeps the rows of dropped partitions."""
     env.settings["lake"] = {"on_dropped_partition": "keep"}
-    env.sql(DEEP)
-    env.bootstrap()
+    env.bootstrap(DEEP)
     return env
 
 
@@ -68,7 +66,7 @@ def test_no_copy_truncate_or_recovery_takes_what_only_the_lake_has_unless_a_pers
 ) -> None:
     env = keeping(env16)
     env.sql("drop table deep_jan")
-    settle(env)
+    env.come_to_rest(4)
     rows = count(env)
 
     with pytest.raises(LakeError, match="only the lake has those of deep_jan_0, deep_jan_1") as refused:
@@ -80,7 +78,7 @@ def test_no_copy_truncate_or_recovery_takes_what_only_the_lake_has_unless_a_pers
     assert count(env) == rows
 
     env.sql("truncate deep")
-    settle(env)
+    env.come_to_rest(4)
     assert "would go with the others" in (states(env)["deep"][1] or "")
     assert rebuild.resync(env.ctx, None, env.submit) == []
     assert any(event.slug == "archive-kept" for event in env.ctx.ledger.events.all(env.name))
@@ -109,6 +107,6 @@ def test_a_copy_that_is_under_way_when_a_partition_goes_does_not_take_the_place_
     with pytest.raises(LakeError) as given_up:
         copied_again()
     assert given_up.value.slug in ("rebuild-given-up", "archive-kept")
-    settle(env)
+    env.come_to_rest(4)
     assert count(env) == rows
     assert equal(env)

@@ -20,10 +20,8 @@ from penstock.flow.merge import run as merge
 from penstock.flow.spark_job import SparkJob
 from penstock.landing import layout
 from stack.servers.postgres import Server
-from tests.faults.killed import copy_without_spark
-from tests.pipeline_env import PipelineEnv
+from tests.pipeline_env import PipelineEnv, copy_without_spark
 from tests.scenarios.members import begin
-from tests.scenarios.recovery import flush
 
 
 def another_checkout(env: PipelineEnv, landing: Path) -> PipelineEnv:
@@ -37,7 +35,7 @@ def mark(env: PipelineEnv) -> Path:
 
 def write(env: PipelineEnv, number: int) -> None:
     env.sql(f"insert into t values ({number})")
-    flush(env)
+    env.flush()
 
 
 def confirmed(env: PipelineEnv) -> str:
@@ -179,8 +177,7 @@ def test_after_a_teardown_the_next_bootstrap_may_land_elsewhere(landing_env16: P
     landing_env16.sql(f"select pg_drop_replication_slot('{landing_env16.ctx.pipeline.slot}')")
 
     second = another_checkout(landing_env16, tmp_path / "elsewhere")
-    bootstrap.prepare(second.ctx)
-    bootstrap.copy(second.ctx, copy_without_spark)
+    second.begin()
 
     write(second, 2)
     assert second.capture().changes == 1

@@ -12,8 +12,7 @@ from tests.pipeline_env import PipelineEnv
 @pytest.mark.every_version
 def test_a_database_is_copied_and_then_follows_its_source(env: PipelineEnv) -> None:
     env.sql("create table t (id int primary key, name text)")
-    env.sql("insert into t select n, 'row ' || n from generate_series(1, 100) n")
-    env.bootstrap()
+    env.bootstrap("insert into t select n, 'row ' || n from generate_series(1, 100) n")
     assert len(env.lake_rows("t")) == 100
 
     env.sql(
@@ -57,12 +56,10 @@ def test_readers_see_no_table_before_the_cut_that_it_is_complete_in(env16: Pipel
 def test_a_copy_keeps_a_misfit_and_lands_the_other_ranges_as_values(env: PipelineEnv) -> None:
     env.settings["copy"] = {"range_bytes": "1MiB"}
     env.sql("create table t (id int primary key, day date, tags int[], filler text)")
-    env.sql(
+    env.bootstrap(
         "insert into t select n, date '2024-01-01' + n % 1000, array[n, null], repeat(md5(n::text), 20) "
         "from generate_series(1, 6000) n; update t set day = 'infinity' where id = 6000"
     )
-
-    env.bootstrap()
 
     (copied,) = env.ctx.ledger.tables.copies(env.name)
     assert {dict(file.typed).get("day") for file in copied.files} == {"date", None}

@@ -25,7 +25,6 @@ from penstock.errors import ConfigError, LakeError, LedgerError
 from penstock.flow import status
 from penstock.flow.capture import run as capture
 from penstock.flow.changelog import run as changelog
-from penstock.flow.load import bootstrap
 from penstock.flow.load import run as rebuild
 from penstock.flow.load.drop_table import discard
 from penstock.flow.maintain import run as maintain
@@ -39,7 +38,6 @@ from penstock.lake.ddl import CUTS_TABLE
 from penstock_spark import maintain as maintaining
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
-from tests.faults.killed import copy_without_spark
 from tests.pipeline_env import PipelineEnv, own_names
 from tests.scenarios.maintained import CHANGES, SHOP, folder, iceberg, snapshots
 from tests.waiting import wait_until
@@ -58,8 +56,7 @@ def env(
             source, lake.database, tmp_path_factory.mktemp("maintained"), source.name, lake=lake, spark=spark
         )
         made.settings = own_names(source) | {"maintain": {"patience": "1s"}}
-        made.sql(SHOP)
-        made.bootstrap()
+        made.bootstrap(SHOP)
         busy(made, 5)
         yield made
 
@@ -73,9 +70,7 @@ def busy(env: PipelineEnv, rounds: int, changes: str = CHANGES) -> None:
 
 def change(env: PipelineEnv, changes: str = CHANGES) -> None:
     """Change the source and capture it; the tests' servers commit asynchronously, so flush that first."""
-    env.sql(changes)
-    env.sql("set synchronous_commit = on; select pg_logical_emit_message(true, 'flush', '')")
-    env.capture()
+    env.land(changes)
 
 
 def maintained(env: PipelineEnv, **arguments: Any) -> tuple[MaintenanceRun, dict[str, TableReport]]:
@@ -151,9 +146,7 @@ def test_tables_are_compacted_swept_and_reported_and_source_and_lake_stay_equal(
 
 def test_a_maintenance_that_a_condition_ends_is_not_said_to_be_at_work(landing_env16: PipelineEnv) -> None:
     env = landing_env16
-    env.sql("create table item (id int primary key); insert into item values (1)")
-    bootstrap.prepare(env.ctx)
-    bootstrap.copy(env.ctx, copy_without_spark)
+    env.begin("create table item (id int primary key); insert into item values (1)")
 
     def refuse(_: SparkJob) -> None:
         raise LakeError("spark-failed", "expected a driver, got none")

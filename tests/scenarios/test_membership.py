@@ -19,11 +19,9 @@ from penstock.flow.load import bootstrap, waiting
 from penstock.flow.load.waiting import wait_for_open_transactions
 from penstock.flow.merge import run as merge
 from penstock.source import publication
-from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed
-from tests.pipeline_env import PipelineEnv
+from tests.pipeline_env import PipelineEnv, copy_without_spark
 from tests.scenarios.members import adopt, begin, copy_waiting, members, states, told
-from tests.scenarios.recovery import flush
 
 
 def patterns(env: PipelineEnv, *include: str, exclude: tuple[str, ...] = (), **policies: str) -> None:
@@ -48,12 +46,10 @@ def test_a_new_table_that_matches_joins_at_the_next_capture_and_its_changes_are_
     landing_env.sql(
         "insert into \"New Table\" values (2, 'late'); update \"New Table\" set note = 'changed' where id = 1"
     )
-    flush(landing_env)
+    landing_env.flush()
     assert landing_env.capture().changes == 2
     assert copy_waiting(landing_env) == ["New Table"]
-    landing_env.sql('delete from "New Table" where id = 2')
-    flush(landing_env)
-    landing_env.capture()
+    landing_env.land('delete from "New Table" where id = 2')
 
     assert (
         landed(landing_env, "New Table", "id") == at_source(landing_env, "New Table", "id") == {"1": ("1", "changed")}
@@ -146,7 +142,7 @@ def test_a_pipeline_for_all_tables_begins_on_an_empty_database_and_takes_each_as
     assert (members(landing_env), states(landing_env)) == ({"first"}, {"first": "waiting"})
     assert copy_waiting(landing_env) == ["first"]
     landing_env.sql("insert into first values (2)")
-    flush(landing_env)
+    landing_env.flush()
     assert landing_env.capture().changes == 1
     assert landed(landing_env, "first", "id") == at_source(landing_env, "first", "id") == {"1": ("1",), "2": ("2",)}
 
@@ -187,7 +183,7 @@ def test_a_table_whose_target_another_one_has_is_not_merged_and_stops_nothing(la
     (message,) = told(landing_env, "target-clash")
     assert "s.t" in message
     landing_env.sql("insert into public.t values (7)")
-    flush(landing_env)
+    landing_env.flush()
     assert landing_env.capture().changes == 1
     assert [(table.schema, table.state) for table in landing_env.ctx.ledger.tables.all(landing_env.name)] == [
         ("public", "copied")
@@ -206,7 +202,7 @@ def test_a_table_that_cannot_be_locked_joins_later_and_capture_continues(landing
     with landing_env.source.connect() as other:
         other.execute("begin; lock table busy in access exclusive mode")
         landing_env.sql("insert into t values (2)")
-        flush(landing_env)
+        landing_env.flush()
         assert landing_env.capture().changes == 1
         assert members(landing_env) == {"t", "u"}
         (message,) = told(landing_env, "publication-differs")
@@ -292,12 +288,10 @@ def test_a_publication_of_a_schema_or_of_all_tables_brings_every_new_table(landi
         "create table m (id int primary key) partition by range (id);"
         "create table m_1 partition of m for values from (0) to (9); insert into m values (2)"
     )
-    flush(landing_env)
+    landing_env.flush()
     assert landing_env.capture().changes == 2
     assert states(landing_env) == {"t": "copied", "u": "waiting", "m": "waiting"}
-    landing_env.sql("create table m_2 partition of m for values from (9) to (20); insert into m values (10)")
-    flush(landing_env)
-    landing_env.capture()
+    landing_env.land("create table m_2 partition of m for values from (9) to (20); insert into m values (10)")
     copy_waiting(landing_env)
     assert sorted(landed(landing_env, "m", "id")) == ["10", "2"]
 
@@ -317,7 +311,7 @@ def test_a_partitioned_table_joins_as_one_and_takes_the_place_of_its_partition(l
     landing_env.capture()
     assert states(landing_env) == {"m_1": "dropped", "m": "waiting"}
     landing_env.sql("insert into m values (2)")
-    flush(landing_env)
+    landing_env.flush()
     assert landing_env.capture().changes == 1
     copy_waiting(landing_env)
     assert landed(landing_env, "m", "id") == at_source(landing_env, "m", "id")
@@ -347,9 +341,7 @@ def test_a_copy_waits_for_the_transactions_that_were_open_when_the_table_joined_
         done.start()
         assert copy_waiting(landing_env) == ["u"]
         done.join()
-    landing_env.sql("insert into u values (3, 'last')")
-    flush(landing_env)
-    landing_env.capture()
+    landing_env.land("insert into u values (3, 'last')")
 
     assert sorted(landed(landing_env, "u", "id")) == ["1", "2", "3"]
     assert landed(landing_env, "u", "id") == at_source(landing_env, "u", "id")
@@ -424,9 +416,7 @@ def test_a_table_that_is_dropped_leaves_and_its_namesake_joins_as_another_table(
     assert list(found.values()) == ["new"]
     assert told(landing_env, "table-removed")[0].startswith("public.t was dropped at the source; it is merged through")
 
-    landing_env.sql("insert into t values (5, 'five')")
-    flush(landing_env)
-    landing_env.capture()
+    landing_env.land("insert into t values (5, 'five')")
     copy_waiting(landing_env)
     (now,) = (table for table in landing_env.ctx.ledger.tables.all(landing_env.name) if table.oid != old.oid)
     assert now.state == "copied"
@@ -442,7 +432,7 @@ def test_a_table_that_left_and_came_back_between_two_captures_needs_a_copy_for_w
         f"alter publication {name} drop table t; insert into t values (2); alter publication {name} add table only t"
     )
     landing_env.sql("insert into t values (3)")
-    flush(landing_env)
+    landing_env.flush()
     assert landing_env.capture().changes == 1, "2 is in no window"
 
     assert states(landing_env) == {"t": "paused"}
@@ -472,14 +462,10 @@ def test_a_table_that_waits_for_its_first_copy_waits_on_whatever_its_shape_becom
     env.sql("create table u (id int primary key, v text); insert into u values (1, 'early')")
     env.sql("create table p (id int primary key, v text) partition by range (id)")
     env.capture()
-    env.sql("insert into u values (2, 'landed')")
-    flush(env)
-    env.capture()
+    env.land("insert into u values (2, 'landed')")
 
     env.sql(SHAPES[changed].format(name=env.ctx.pipeline.publication))
-    env.sql("update p set v = 'p'; insert into p values (6, 'q')" if changed == "a partition" else "select 1")
-    flush(env)
-    env.capture()
+    env.land("update p set v = 'p'; insert into p values (6, 'q')" if changed == "a partition" else "select 1")
     known = {record.name: record for record in env.ctx.ledger.tables.all(env.name)}
     named = "u2" if changed == "a name" else "u"
     assert states(env) == {"t": "copied", named: "waiting", "p": "waiting"}

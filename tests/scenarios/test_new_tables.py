@@ -9,10 +9,9 @@ from contextlib import contextmanager
 import pytest
 
 from penstock.flow.load import run as rebuild
-from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import members, states
-from tests.scenarios.recovery import flush
+from tests.scenarios.recovery import equal
 
 pytestmark = pytest.mark.spark
 
@@ -58,20 +57,12 @@ def copy_new(env: PipelineEnv) -> None:
 
 
 def catch_up(env: PipelineEnv) -> None:
-    flush(env)
-    env.capture()
-    env.merge()
-
-
-def equal(env: PipelineEnv) -> None:
-    found = compare(env.ctx)
-    assert found.equal, [line for table in found.tables for line in table.lines()]
+    env.follow()
 
 
 def test_a_table_that_matches_and_one_of_a_new_pattern_join_under_load(env: PipelineEnv) -> None:
     env.settings["tables"] = {"include": ["public.t*"]}
-    env.sql(TABLE.format("t") + TABLE.format("u"))
-    env.bootstrap()
+    env.bootstrap(TABLE.format("t") + TABLE.format("u"))
 
     with env.source.connect() as early, under_load(env, "t", "u"):
         env.sql(TABLE.format("t2"))
@@ -94,8 +85,7 @@ def test_a_table_added_by_the_owners_own_statement_joins_under_load(env16: Pipel
     env = env16
     name = env.ctx.pipeline.publication
     env.settings["source"] = {**env.settings["source"], "adopt": True}
-    env.sql(TABLE.format("t") + TABLE.format("u") + f"create publication {name} for table only t")
-    env.bootstrap()
+    env.bootstrap(TABLE.format("t") + TABLE.format("u") + f"create publication {name} for table only t")
 
     with under_load(env, "t", "u"):
         env.sql(f"alter publication {name} add table only u")
@@ -112,17 +102,12 @@ def test_a_table_that_left_is_complete_through_the_reported_position_and_is_copi
     env16: PipelineEnv,
 ) -> None:
     env = env16
-    env.sql(TABLE.format("t") + TABLE.format("u"))
-    env.bootstrap()
-    env.sql(CHANGES.format("u"))
-    flush(env)
-    env.capture()
+    env.bootstrap(TABLE.format("t") + TABLE.format("u"))
+    env.land(CHANGES.format("u"))
     told = sorted(env.sql("select * from u"))
 
     env.settings["tables"] = {"include": ["public.*"], "exclude": ["public.u"]}
-    env.sql(CHANGES.format("u"))
-    flush(env)
-    env.capture()
+    env.land(CHANGES.format("u"))
     assert states(env) == {"t": "ready", "u": "ready"}, "what is landed through there is still to be merged"
     env.merge()
     (left,) = (table for table in env.ctx.ledger.tables.all(env.name) if table.name == "u")
@@ -146,8 +131,7 @@ def test_a_table_created_again_under_its_name_takes_the_place_of_the_old_one_whe
     env16: PipelineEnv,
 ) -> None:
     env = env16
-    env.sql(TABLE.format("t") + TABLE.format("u"))
-    env.bootstrap()
+    env.bootstrap(TABLE.format("t") + TABLE.format("u"))
     old = sorted(env.lake_rows("u", "id, note"))
 
     env.sql("drop table u; create table u (key text primary key, n numeric); insert into u values ('a', 1.5)")
@@ -167,8 +151,7 @@ def test_a_table_created_again_under_its_name_takes_the_place_of_the_old_one_whe
 @pytest.mark.slow
 def test_where_the_policy_says_so_maintenance_drops_the_lake_table_of_a_table_that_left(env16: PipelineEnv) -> None:
     env = env16
-    env.sql(TABLE.format("t") + TABLE.format("u") + TABLE.format("w"))
-    env.bootstrap()
+    env.bootstrap(TABLE.format("t") + TABLE.format("u") + TABLE.format("w"))
     env.settings["tables"] = {"include": ["public.t", "public.w"], "on_removed": "drop"}
     env.sql("drop table w")
     catch_up(env)

@@ -8,9 +8,7 @@ from penstock.errors import SourceError
 from penstock.flow.load import bootstrap
 from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.column_changes import paused
 from tests.scenarios.members import begin, members, states, told
-from tests.scenarios.recovery import flush
 
 
 def test_a_table_that_is_known_by_names_of_other_objects_does_not_join_and_one_that_shows_some_is_told_of(
@@ -41,8 +39,7 @@ def test_a_key_that_becomes_one_of_names_pauses_its_table_and_no_copy_is_made_un
     landing_env: PipelineEnv,
 ) -> None:
     begin(landing_env, "create table t (id int primary key, relation regclass not null unique)")
-    flush(landing_env)
-    landing_env.capture()
+    landing_env.land()
 
     landing_env.sql("alter table t drop constraint t_pkey, add primary key (relation)")
     landing_env.capture()
@@ -68,11 +65,10 @@ def test_a_publication_is_not_made_for_a_table_that_is_known_by_names_of_other_o
 
 @pytest.mark.spark
 def test_a_name_that_changed_since_is_no_difference_and_whatever_else_differs_is_one(env16: PipelineEnv) -> None:
-    env16.sql(
+    env16.bootstrap(
         "create schema s; create table s.a (); create table s.b (); create table t (id int primary key, n int, x regclass);"
         "insert into t values (1, 1, 's.a'), (2, 2, 's.b'), (3, 3, null)"
     )
-    env16.bootstrap()
     assert [each.renamed for each in compare(env16.ctx).tables] == [()]
 
     env16.sql("alter table s.a rename to c; drop table s.b; update t set n = 30 where id = 3")
@@ -82,7 +78,7 @@ def test_a_name_that_changed_since_is_no_difference_and_whatever_else_differs_is
     (found,) = compare(env16.ctx).tables
     assert (found.equal, found.renamed, found.different) == (True, ("x",), 0)
     assert "another text in x, the name of an object that was renamed or dropped since" in "\n".join(found.lines())
-    assert paused(env16) == {}
+    assert env16.paused() == {}
 
     env16.sql("update t set n = 31 where id = 3")
     (found,) = compare(env16.ctx).tables

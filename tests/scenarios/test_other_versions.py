@@ -18,9 +18,8 @@ from tests.conftest import HASTY, LakeCatalog, NewServer
 from tests.env_fixtures import env_on
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.ambiguous_changes import follow_ambiguous_changes
-from tests.scenarios.column_changes import change_columns, paused
+from tests.scenarios.column_changes import change_columns
 from tests.scenarios.key_changes import change_keys
-from tests.scenarios.recovery import flush
 from tests.scenarios.told_rewrites import follow_told_rewrites
 
 pytestmark = pytest.mark.slow
@@ -75,12 +74,9 @@ def env_of_version(
 
 def test_the_main_job_ends_with_an_equal_lake_on_every_version(env_of_version: PipelineEnv) -> None:
     env = env_of_version
-    env.sql(TABLES)
-    env.bootstrap()
+    env.bootstrap(TABLES)
     for change in CHANGES:
-        env.sql(change)
-        flush(env)
-        env.capture()
+        env.land(change)
     env.merge()
 
     found = compare(env.ctx)
@@ -92,7 +88,7 @@ def test_the_main_job_ends_with_an_equal_lake_on_every_version(env_of_version: P
 def test_changes_of_columns_are_followed_on_every_version(env_of_version: PipelineEnv) -> None:
     change_columns(env_of_version)
 
-    assert paused(env_of_version) == {}
+    assert env_of_version.paused() == {}
 
 
 def test_ambiguous_changes_are_followed_with_the_trigger_on_every_version(env_of_version: PipelineEnv) -> None:

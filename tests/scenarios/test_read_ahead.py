@@ -9,12 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from penstock.flow.load import bootstrap
 from penstock.lsn import Lsn
 from penstock.source import peek, read_ahead, session, slot
 from penstock.source.peek import Logical
 from penstock.wire.batch import StreamDigest
-from tests.faults.killed import copy_without_spark
 from tests.faults.oracle import at_source, landed
 from tests.pipeline_env import PipelineEnv
 
@@ -27,9 +25,9 @@ delete from t where id % 11 = {0} % 11
 
 
 def begin(env: PipelineEnv) -> None:
-    env.sql("create table t (id int primary key, name text, body text); alter table t alter body set storage external")
-    bootstrap.prepare(env.ctx)
-    bootstrap.copy(env.ctx, copy_without_spark)
+    env.begin(
+        "create table t (id int primary key, name text, body text); alter table t alter body set storage external"
+    )
     env.settings["capture"] = {"max_wal_bytes": "1MiB"}
 
 

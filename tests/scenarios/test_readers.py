@@ -30,8 +30,7 @@ def test_three_readers_answer_the_same_query_as_the_page_says(
     env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env16.settings |= {"tables": {"include": ["sales.*"]}}
-    env16.sql(SALES)
-    env16.bootstrap()
+    env16.bootstrap(SALES)
     env16.sql(
         "delete from sales.order_line where line_no = 3; update sales.order_line set quantity = 0 where line_no = 5"
     )

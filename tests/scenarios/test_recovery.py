@@ -20,18 +20,15 @@ from stack.servers.binaries import Binaries
 from stack.servers.postgres import Database, Server
 from tests.conftest import LakeCatalog, NewServer
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.recovery import LANDED, LOST, SHOP, consume, equal, flush, follows, recovered, shown, traces
+from tests.scenarios.recovery import LANDED, LOST, SHOP, consume, equal, follows, recovered, shown, traces
 
 pytestmark = pytest.mark.spark
 
 
 def begin(env: PipelineEnv) -> None:
     """Bootstrap, and land a window that is not merged."""
-    env.sql(SHOP)
-    env.bootstrap()
-    env.sql(LANDED)
-    flush(env)
-    env.capture()
+    env.bootstrap(SHOP)
+    env.land(LANDED)
 
 
 def drop_slot(env: PipelineEnv) -> None:
@@ -40,7 +37,7 @@ def drop_slot(env: PipelineEnv) -> None:
 
 def create_slot_again(env: PipelineEnv) -> None:
     drop_slot(env)
-    flush(env)
+    env.flush()
     env.sql(f"select pg_create_logical_replication_slot('{env.ctx.pipeline.slot}', 'pgoutput')")
 
 
@@ -68,7 +65,7 @@ def test_a_pipeline_whose_slot_is_gone_or_moved_is_recovered(
     begin(env16)
     env16.sql(LOST)
     breakage(env16)
-    flush(env16)
+    env16.flush()
     with pytest.raises(SourceError, match=slug), record_errors(env16.ctx):
         env16.capture()
     recovers(env16, slug)
@@ -82,7 +79,7 @@ def test_the_same_is_recovered_on_postgresql_15(
     begin(env15)
     env15.sql(LOST)
     breakage(env15)
-    flush(env15)
+    env15.flush()
     with pytest.raises(SourceError, match=slug), record_errors(env15.ctx):
         env15.capture()
 
@@ -184,10 +181,7 @@ def test_columns_that_changed_meanwhile_come_with_the_fresh_tables(env16: Pipeli
     recovered(env16)
 
     assert compare(env16.ctx).equal
-    env16.sql("insert into item values (700, 'x'); delete from visit where m = 2")
-    flush(env16)
-    env16.capture()
-    env16.merge()
+    env16.follow("insert into item values (700, 'x'); delete from visit where m = 2")
     assert compare(env16.ctx).equal
 
 
@@ -291,10 +285,7 @@ def test_a_table_that_lost_its_key_is_paused_and_the_others_are_recovered(env16:
     assert any("paused, not copied" in line and "public.visit" in line for line in outlook.lines)
     states = {table.qualified: table.state for table in env16.ctx.ledger.tables.all(env16.name)}
     assert states == {"public.item": "ready", "public.visit": "paused", "public.Order Line": "ready"}
-    env16.sql("insert into item values (700, 'x'); alter table visit replica identity full")
-    flush(env16)
-    env16.capture()
-    env16.merge()
+    env16.follow("insert into item values (700, 'x'); alter table visit replica identity full")
     assert rebuild.switch(env16.ctx, rebuild.resync(env16.ctx, ["public.visit"], env16.submit), env16.submit)
     follows(env16)
 
@@ -323,15 +314,12 @@ def test_a_server_that_was_restored_from_a_dump_is_recovered(
 
 @pytest.mark.slow
 def test_a_server_that_was_restored_from_an_older_base_backup_is_recovered(own: PipelineEnv) -> None:
-    own.sql(SHOP)
-    own.bootstrap()
+    own.bootstrap(SHOP)
     server: Server = own.source.server
     backup = server.home / "backup"
     server.run_program("pg_basebackup", "-D", backup, "-c", "fast")
     own.sql(LANDED)
-    own.sql("insert into item select n, 'the restored server never knew', 0 from generate_series(1000, 3000) n")
-    flush(own)
-    own.capture()
+    own.land("insert into item select n, 'the restored server never knew', 0 from generate_series(1000, 3000) n")
     server.stop()
     shutil.rmtree(server.data)
     backup.rename(server.data)

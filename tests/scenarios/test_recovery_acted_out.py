@@ -17,7 +17,7 @@ from tests.conftest import HASTY, LakeCatalog, NewServer
 from tests.flow.health.conftest import KEEP, Watched
 from tests.flow.health.oncall import OnCall, Step
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.recovery import LANDED, LOST, SHOP, flush
+from tests.scenarios.recovery import LANDED, LOST, SHOP
 
 _numbers = itertools.count(1)
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -58,7 +58,7 @@ def drop(watched: Watched) -> None:
 
 
 def consume(watched: Watched) -> None:
-    flush(watched.env)
+    watched.env.flush()
     watched.env.sql(f"select pg_replication_slot_advance('{watched.slot}', pg_current_wal_flush_lsn())")
 
 
@@ -77,9 +77,7 @@ def test_a_pipeline_is_recovered_as_the_page_of_its_error_says(
     env = watched.env
     env.sql(SHOP)
     oncall.type(Step("penstock bootstrap <pipeline>"), {})
-    env.sql(LANDED)
-    flush(env)
-    env.capture()
+    env.land(LANDED)
     env.sql(LOST)
     breakage(watched)
     for _ in range(2):  # the first one drops, the second one finds the pipeline halted

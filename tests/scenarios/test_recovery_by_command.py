@@ -9,7 +9,7 @@ import pytest
 from penstock.cli.options import Status
 from tests.env_fixtures import Command
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.recovery import LANDED, LOST, SHOP, equal, flush, follows
+from tests.scenarios.recovery import LANDED, LOST, SHOP, equal, follows
 
 pytestmark = pytest.mark.spark
 
@@ -19,7 +19,7 @@ def test_a_dropped_slot_is_found_looked_at_and_recovered_by_command(env16: Pipel
     env16.sql(SHOP)
     assert penstock("bootstrap").exit_code == 0
     env16.sql(LANDED)
-    flush(env16)
+    env16.flush()
     assert penstock("capture").exit_code == 0
     assert "[nothing-to-recover]" in penstock("recover").output
 
@@ -49,7 +49,7 @@ def test_what_is_landed_and_gone_is_left_out_by_command(env16: PipelineEnv, pens
     env16.sql(SHOP)
     assert penstock("bootstrap").exit_code == 0
     env16.sql(LANDED)
-    flush(env16)
+    env16.flush()
     assert penstock("capture").exit_code == 0
     for window in env16.ctx.ledger.windows.all(env16.name):
         for entry in window.files:

@@ -66,8 +66,7 @@ def test_renamed_tables_keep_their_rows_under_new_names_in_one_cut(env: Pipeline
         "slack": 0,
         "tables": {"include": ["public.one", "public.uno", "public.blue", "public.green"]},
     }
-    env.sql(MADE)
-    env.bootstrap()
+    env.bootstrap(MADE)
     start = now(env)
     env.sql("update one set s = s || ' logged' where id = 5; update blue set s = s || ' logged' where id = 5")
     middle = now(env)
@@ -75,7 +74,7 @@ def test_renamed_tables_keep_their_rows_under_new_names_in_one_cut(env: Pipeline
     env.changelog(start, middle)
     env.merge()
     first = {record.oid: record.name for record in records(env)}
-    files, copied = shown(env), copies(env)
+    files, copied = shown(env), env.copies()
 
     env.sql(RENAMED + "".join(f"alter table h{n} rename to {quoted(name)};" for n, name in enumerate(HOSTILE)))
     env.capture()
@@ -101,7 +100,7 @@ def test_renamed_tables_keep_their_rows_under_new_names_in_one_cut(env: Pipeline
     }
     assert {name for _, name in places(env)} >= {"uno", "uno__changelog", "green__changelog"}
     assert not {name for _, name in places(env)} & {"one", "one__changelog"}, "the old names are free"
-    assert copies(env) == copied
+    assert env.copies() == copied
     later = shown(env)
     assert {first[oid] for oid in files if later[oid] != files[oid]} == CHANGED, "a new name alone writes no file"
     assert states(env) == {"away": "new"} | dict.fromkeys((*NAMES_NOW, "far_away"), "ready")
@@ -156,10 +155,6 @@ def states(env: PipelineEnv) -> dict[str, str]:
     return {record.name: record.state for record in records(env)}
 
 
-def copies(env: PipelineEnv) -> set[tuple[str, int]]:
-    return {(copy.id, copy.oid) for copy in env.ctx.ledger.tables.copies(env.name)}
-
-
 def places(env: PipelineEnv) -> set[tuple[str, str]]:
     assert env.lake is not None
     rows = env.lake.database.execute(
@@ -185,7 +180,7 @@ def test_a_name_that_is_taken_pauses_a_renamed_table_and_a_name_that_is_kept_sta
     for name in ("a", "b", "c", "d", "e", "x_y"):
         env.sql(f"create table {name} (id int primary key); insert into {name} values (1), (2)")
     env.bootstrap()
-    copied = copies(env)
+    copied = env.copies()
 
     # b is kept in the lake though the source dropped it; alien is someone else's; x_y is the lake's name of x.y too
     env.spark.sql(f"create table lake.{env.name}.public.alien (n int)")
@@ -209,7 +204,7 @@ def test_a_name_that_is_taken_pauses_a_renamed_table_and_a_name_that_is_kept_sta
     env.merge()
     assert targets(env) == {name: name for name in ("b", "c", "e", "x_y")}
     assert compare(env.ctx, settled(env)).equal
-    assert copies(env) == copied
+    assert env.copies() == copied
 
     # kept names are those that readers know, also after a copy
     env.settings["lake"] = {"on_renamed_table": "keep"}

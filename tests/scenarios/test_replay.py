@@ -12,7 +12,7 @@ from penstock.flow.load.replay_request import sources
 from penstock.flow.load.run import Replay
 from penstock.lsn import Lsn
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.recovery import LANDED, LOST, SHOP, equal, flush, follows, shown, traces
+from tests.scenarios.recovery import LANDED, LOST, SHOP, equal, follows, shown, traces
 
 pytestmark = pytest.mark.spark
 
@@ -21,13 +21,9 @@ TABLES = ("public.item", "public.visit", "public.Order Line")
 
 def begin(env: PipelineEnv) -> None:
     """Bootstrap, and merge two windows."""
-    env.sql(SHOP)
-    env.bootstrap()
+    env.bootstrap(SHOP)
     for changes in (LANDED, LOST):
-        env.sql(changes)
-        flush(env)
-        env.capture()
-        env.merge()
+        env.follow(changes)
 
 
 @pytest.mark.slow
@@ -54,9 +50,7 @@ def test_a_bad_edit_by_hand_is_undone_in_one_cut(env16: PipelineEnv) -> None:
 
     assert len(runs) == 2, "so small a chunk holds one window"
     assert shown(env16) == wrong
-    env16.sql("update item set name = 'the source continues' where id = 9")
-    flush(env16)
-    env16.capture()
+    env16.land("update item set name = 'the source continues' where id = 9")
     assert rebuild.switch(env16.ctx, ids, env16.submit)
     equal(env16)
     follows(env16)
@@ -65,21 +59,18 @@ def test_a_bad_edit_by_hand_is_undone_in_one_cut(env16: PipelineEnv) -> None:
 
 @pytest.mark.slow
 def test_a_shadow_is_what_the_source_was_at_a_position_or_a_time(env16: PipelineEnv) -> None:
-    env16.sql(SHOP)
-    env16.bootstrap()
+    env16.bootstrap(SHOP)
     env16.capture()
     places = []
     for number, changes in enumerate((LANDED, LOST, "truncate visit", "insert into visit values ('x', 1), ('x', 1)")):
         env16.sql(changes)
-        flush(env16)
+        env16.flush()
         if number == 1:
             env16.capture()
         lsn, at = env16.sql("select pg_current_wal_insert_lsn()::text, clock_timestamp()::text")[0]
         places.append((lsn, at, at_source(env16)))
         env16.sql("select pg_sleep(0.05)")
-    flush(env16)
-    env16.capture()
-    env16.merge()
+    env16.follow()
     before = shown(env16)
 
     for number, (lsn, at, then) in enumerate(places):
@@ -101,8 +92,7 @@ def test_a_time_before_a_resync_is_reached_by_the_copy_before_it(env16: Pipeline
     env16.sql("alter table item drop price; alter table item add column colour int default 3")
     env16.sql("delete from item")
     between = env16.sql("select pg_current_wal_insert_lsn()::text")[0][0]
-    flush(env16)
-    env16.capture()
+    env16.land()
     ids = rebuild.resync(env16.ctx, ["public.item"], env16.submit)
     assert rebuild.switch(env16.ctx, ids, env16.submit)
 

@@ -17,7 +17,7 @@ from penstock.flow.recover import run as recover
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios import backups
 from tests.scenarios.backups import PutBack
-from tests.scenarios.recovery import LANDED, LOST, SHOP, consume, equal, flush, follows, recovered
+from tests.scenarios.recovery import LANDED, LOST, SHOP, consume, equal, follows, recovered
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.spark
@@ -25,16 +25,12 @@ TABLES = ("public.item", "public.visit", "public.Order Line")
 
 
 def begin(env: PipelineEnv) -> None:
-    env.sql(SHOP)
-    env.bootstrap()
+    env.bootstrap(SHOP)
 
 
 def goes_on(env: PipelineEnv, statements: str = LANDED) -> None:
     """Change rows, capture and merge."""
-    env.sql(statements)
-    flush(env)
-    env.capture()
-    env.merge()
+    env.follow(statements)
 
 
 # --- the lake's files ---------------------------------------------------------------------------------
@@ -43,9 +39,7 @@ def goes_on(env: PipelineEnv, statements: str = LANDED) -> None:
 def test_a_lost_warehouse_has_a_name_and_a_resync_begins_the_table_of_cuts_anew(env16: PipelineEnv) -> None:
     begin(env16)
     shutil.rmtree(backups.warehouse(env16))
-    env16.sql(LANDED)
-    flush(env16)
-    env16.capture()
+    env16.land(LANDED)
 
     with pytest.raises(LakeError, match=r"^\[cuts-unreadable\].*NotFoundException"):
         env16.merge()
@@ -141,7 +135,7 @@ def test_what_was_put_back_to_an_older_backup_has_a_name_and_is_recovered(
     for put_back in backup:
         put_back()
     env16.sql(LOST)
-    flush(env16)
+    env16.flush()
 
     recovers_from(env16, slug)
 
@@ -149,9 +143,7 @@ def test_what_was_put_back_to_an_older_backup_has_a_name_and_is_recovered(
 @pytest.mark.slow
 def test_a_ledger_from_before_merges_alone_has_a_name_and_is_recovered(env16: PipelineEnv) -> None:
     begin(env16)
-    env16.sql(LANDED)
-    flush(env16)
-    env16.capture()
+    env16.land(LANDED)
     put_back = backups.of_ledger(env16)
     env16.merge()
     put_back()
@@ -169,7 +161,7 @@ def test_a_ledger_from_before_a_recovery_has_a_name_and_is_recovered(env16: Pipe
     goes_on(env16)
     put_back()
     env16.sql(LOST)
-    flush(env16)
+    env16.flush()
 
     recovers_from(env16, "slot-ahead")
 
@@ -179,7 +171,7 @@ def test_a_lake_that_is_lost_as_a_whole_is_recovered(env16: PipelineEnv) -> None
     begin(env16)
     shutil.rmtree(backups.warehouse(env16))
     env16.sql(LANDED)
-    flush(env16)
+    env16.flush()
 
     recovers_from(env16, "cuts-unreadable")
 
@@ -190,7 +182,7 @@ def test_a_catalog_that_is_lost_is_recovered_when_its_tables_are_made_again(env1
     assert env16.lake is not None
     env16.lake.database.execute(f"delete from iceberg_tables where table_namespace like '{env16.name}%'")
     env16.sql(LANDED)
-    flush(env16)
+    env16.flush()
 
     recovers_from(env16, "foreign-commit")
 
@@ -238,7 +230,7 @@ def test_a_ledger_that_is_lost_is_begun_by_a_bootstrap_without_the_old_slot(env1
     goes_on(env16)
     empty()
     env16.sql(LOST)
-    flush(env16)
+    env16.flush()
 
     with pytest.raises(PenstockError, match=r"slot-exists|landing-changed"):
         env16.bootstrap()
@@ -256,12 +248,10 @@ def test_a_ledger_that_is_lost_is_begun_by_a_bootstrap_without_the_old_slot(env1
 def test_a_landing_zone_from_before_a_window_that_is_due_is_recovered_without_it(env16: PipelineEnv) -> None:
     begin(env16)
     put_back = landing(env16)
-    env16.sql(LANDED)
-    flush(env16)
-    env16.capture()
+    env16.land(LANDED)
     put_back()
     env16.sql(LOST)
-    flush(env16)
+    env16.flush()
 
     with pytest.raises(LakeError, match="landing-file-missing"):
         work(env16)
@@ -290,9 +280,7 @@ def test_a_landing_zone_that_is_lost_gets_its_mark_back_and_is_recovered_without
     env16: PipelineEnv,
 ) -> None:
     begin(env16)
-    env16.sql(LANDED)
-    flush(env16)
-    env16.capture()
+    env16.land(LANDED)
     shutil.rmtree(env16.landing)
 
     with pytest.raises(PenstockError, match="landing-changed"):

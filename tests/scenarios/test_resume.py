@@ -11,9 +11,8 @@ from penstock.flow.errors import record_errors
 from penstock.flow.load import bootstrap
 from penstock.flow.merge import run as merge
 from penstock.flow.recover.resume import resume, resume_table
-from tests.faults.killed import copy_without_spark
-from tests.pipeline_env import PipelineEnv
-from tests.scenarios.recovery import consume, flush
+from tests.pipeline_env import PipelineEnv, copy_without_spark
+from tests.scenarios.recovery import consume
 
 TABLES = """
 create table t (id int primary key, name text); create table other (id int primary key);
@@ -22,12 +21,8 @@ insert into t values (1, 'one');
 
 
 def begin(env: PipelineEnv) -> None:
-    env.sql(TABLES)
-    bootstrap.prepare(env.ctx)
-    bootstrap.copy(env.ctx, copy_without_spark)
-    env.sql("insert into t values (2, 'two')")
-    flush(env)
-    env.capture()
+    env.begin(TABLES)
+    env.land("insert into t values (2, 'two')")
 
 
 def state(env: PipelineEnv) -> tuple[str, str | None]:
@@ -71,7 +66,7 @@ def test_a_pipeline_continues_when_its_connection_leads_to_the_right_server_agai
     resume(landing_env16.ctx)
     assert state(landing_env16) == ("running", None)
     landing_env16.sql("insert into t values (3, 'three')")
-    flush(landing_env16)
+    landing_env16.flush()
     assert landing_env16.capture().changes == 1
 
 
@@ -148,15 +143,10 @@ def test_a_table_is_found_by_its_name_or_the_names_are_listed(landing_env16: Pip
 
 @pytest.mark.spark
 def test_rows_of_another_shape_that_are_landed_keep_a_table_paused(env16: PipelineEnv) -> None:
-    env16.sql(TABLES)
-    env16.bootstrap()
-    env16.sql("alter table t add amount int; insert into t values (3, 'three', 3)")
-    flush(env16)
-    env16.capture()
+    env16.bootstrap(TABLES)
+    env16.land("alter table t add amount int; insert into t values (3, 'three', 3)")
     env16.sql("alter table t alter amount type text; insert into t values (4, 'four', 'x')")
-    env16.sql("alter table t alter amount type int using 0")
-    flush(env16)
-    env16.capture()
+    env16.land("alter table t alter amount type int using 0")
     assert paused(env16) == {"t"}
 
     with pytest.raises(LakeError, match="schema-change"):
@@ -167,15 +157,11 @@ def test_rows_of_another_shape_that_are_landed_keep_a_table_paused(env16: Pipeli
 @pytest.mark.slow
 @pytest.mark.spark
 def test_a_foreign_commit_keeps_a_table_paused_until_it_is_rolled_back(env16: PipelineEnv) -> None:
-    env16.sql(TABLES)
-    env16.bootstrap()
+    env16.bootstrap(TABLES)
     assert env16.spark is not None
     target = f"{env16.name}.public.t"
     env16.spark.sql(f"delete from lake.{target} where id = 1")
-    env16.sql("insert into t values (3, 'three')")
-    flush(env16)
-    env16.capture()
-    env16.merge()
+    env16.follow("insert into t values (3, 'three')")
     assert paused(env16) == {"t"}
     (record,) = (each for each in env16.ctx.ledger.tables.all(env16.name) if each.name == "t")
 

@@ -20,24 +20,21 @@ from stack.servers.binaries import Binaries
 from stack.servers.postgres import Database, Server
 from tests.conftest import HASTY, LakeCatalog, NewServer
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.recovery import AFTER, LOST, SHOP, equal, flush, follows, shown, traces
+from tests.scenarios.recovery import AFTER, LOST, SHOP, equal, follows, shown, traces
 
 pytestmark = pytest.mark.spark
 
 
 def test_a_table_is_copied_again_while_others_continue_and_the_old_one_stays_readable(env: PipelineEnv) -> None:
-    env.sql(SHOP)
-    env.bootstrap()
+    env.bootstrap(SHOP)
     before = shown(env)
     seen = []
 
     def submit(job: SparkJob) -> None:
         env.sql(AFTER)
-        flush(env)
+        env.flush()
         env.submit(job)
-        env.sql(LOST if not seen else AFTER)
-        flush(env)
-        env.capture()
+        env.land(LOST if not seen else AFTER)
         seen.append(job.name)
 
     ids = rebuild.resync(env.ctx, ["public.item", "public.visit"], submit)
@@ -54,14 +51,10 @@ def test_a_table_is_copied_again_while_others_continue_and_the_old_one_stays_rea
 
 @pytest.mark.slow
 def test_a_paused_table_comes_back_with_the_columns_that_the_source_has_now(env16: PipelineEnv) -> None:
-    env16.sql(SHOP)
-    env16.bootstrap()
+    env16.bootstrap(SHOP)
     env16.sql("update item set name = 'the old shape' where id < 5; insert into visit values ('the old shape', 1)")
     env16.sql("alter table item drop price, alter name type bytea using name::bytea; alter table visit rename n to m")
-    env16.sql("insert into item values (700, 'x'); delete from visit where m = 2")
-    flush(env16)
-    env16.capture()
-    env16.merge()
+    env16.follow("insert into item values (700, 'x'); delete from visit where m = 2")
     assert states(env16) == {"item": "paused", "visit": "ready", "Order Line": "ready"}
     before = shown(env16)
 
@@ -73,24 +66,17 @@ def test_a_paused_table_comes_back_with_the_columns_that_the_source_has_now(env1
     assert set(states(env16).values()) == {"ready"}
     equal(env16)
     assert kept(env16, ids, "item") == before["item"], "the old table stays, under another name"
-    env16.sql("insert into item values (701, 'y'); delete from visit where m = 3")
-    flush(env16)
-    env16.capture()
-    env16.merge()
+    env16.follow("insert into item values (701, 'y'); delete from visit where m = 3")
     equal(env16)
 
 
 @pytest.mark.slow
 def test_a_table_that_another_writer_wrote_to_comes_back(env16: PipelineEnv) -> None:
-    env16.sql(SHOP)
-    env16.bootstrap()
+    env16.bootstrap(SHOP)
     assert env16.spark is not None
     env16.spark.sql(f"delete from lake.{env16.name}.public.item where id < 10")
     env16.spark.sql(f"drop table lake.{env16.name}.public.visit")
-    env16.sql("update item set name = 'x'; insert into visit values ('x', 1)")
-    flush(env16)
-    env16.capture()
-    env16.merge()
+    env16.follow("update item set name = 'x'; insert into visit values ('x', 1)")
     assert states(env16) == {"item": "paused", "visit": "paused", "Order Line": "ready"}
 
     ids = rebuild.resync(env16.ctx, ["public.visit", "public.item"], env16.submit)
@@ -102,14 +88,11 @@ def test_a_table_that_another_writer_wrote_to_comes_back(env16: PipelineEnv) -> 
 
 @pytest.mark.slow
 def test_a_table_that_joined_the_publication_is_copied_with_the_new_ones(env16: PipelineEnv) -> None:
-    env16.sql(SHOP)
-    env16.bootstrap()
+    env16.bootstrap(SHOP)
     publication = env16.ctx.pipeline.publication
     env16.sql("create table late (id int primary key); insert into late select generate_series(1, 50)")
     env16.sql(f"alter publication {publication} add table late")
-    env16.sql("delete from late where id < 10")
-    flush(env16)
-    env16.capture()
+    env16.land("delete from late where id < 10")
     (late,) = (table for table in env16.ctx.ledger.tables.all(env16.name) if table.name == "late")
     if late.state == "paused":
         env16.ctx.ledger.tables.resume(env16.name, late.oid)
@@ -127,8 +110,7 @@ def test_a_table_that_joined_the_publication_is_copied_with_the_new_ones(env16: 
 
 @pytest.mark.slow
 def test_a_table_that_is_rewritten_or_grows_while_it_is_copied_is_right_all_the_same(env16: PipelineEnv) -> None:
-    env16.sql(SHOP)
-    env16.bootstrap()
+    env16.bootstrap(SHOP)
     done = []
 
     def submit(job: SparkJob) -> None:
@@ -138,7 +120,7 @@ def test_a_table_that_is_rewritten_or_grows_while_it_is_copied_is_right_all_the_
             env16.sql("vacuum full item")
             env16.sql("alter table item add column colour text default 'red'")
             env16.sql("update item set colour = 'blue' where id = 7")
-            flush(env16)
+            env16.flush()
         env16.submit(job)
 
     ids = rebuild.resync(env16.ctx, ["public.item", "public.visit"], submit)
@@ -152,16 +134,13 @@ def test_a_table_that_is_rewritten_or_grows_while_it_is_copied_is_right_all_the_
 
 @pytest.mark.slow
 def test_wal_is_freed_while_a_copy_is_under_way(env16: PipelineEnv) -> None:
-    env16.sql(SHOP)
-    env16.bootstrap()
+    env16.bootstrap(SHOP)
     slot = env16.ctx.pipeline.slot
     kept_back = []
 
     def submit(job: SparkJob) -> None:
         for _ in range(3):
-            env16.sql("update item set name = repeat('w', 200000); select pg_switch_wal(); checkpoint")
-            flush(env16)
-            env16.capture()
+            env16.land("update item set name = repeat('w', 200000); select pg_switch_wal(); checkpoint")
             retained = env16.sql(
                 "select pg_current_wal_flush_lsn() - restart_lsn, restart_lsn::text from pg_replication_slots "
                 f"where slot_name = '{slot}'"
@@ -187,8 +166,7 @@ def test_a_table_is_switched_though_its_source_stands_still(
     server = new_server(binaries16, HASTY)
     with postgres16.temporary_database("ledger_of_a_still_source") as ledger:
         env = PipelineEnv(Database(server, "postgres"), ledger, tmp_path / "landing", "still", lake=lake, spark=spark)
-        env.sql(SHOP)
-        env.bootstrap()
+        env.bootstrap(SHOP)
         follows(env)
         with stopped(env, "background writer"):
             env.sql("select pg_switch_wal()")  # as archive_timeout does where no one writes
@@ -205,7 +183,7 @@ def test_a_table_is_switched_though_its_source_stands_still(
             ids = rebuild.resync(env.ctx, ["public.item"], env.submit)
             assert not rebuild.switch(env.ctx, ids, env.submit), "the stream has not come so far, nor will it soon"
             assert shown(env) == before
-        flush(env)
+        env.flush()
         assert rebuild.switch(env.ctx, ids, env.submit)
         equal(env)
         follows(env)
@@ -228,8 +206,7 @@ def stopped(env: PipelineEnv, *kinds: str) -> Iterator[None]:
 
 @pytest.mark.slow
 def test_two_at_once_are_distinguished_by_a_clear_message(env16: PipelineEnv) -> None:
-    env16.sql(SHOP)
-    env16.bootstrap()
+    env16.bootstrap(SHOP)
     refused = []
 
     def submit(job: SparkJob) -> None:
@@ -256,8 +233,7 @@ def test_two_at_once_are_distinguished_by_a_clear_message(env16: PipelineEnv) ->
 
 
 def test_bad_input_is_refused_before_any_work(env16: PipelineEnv) -> None:
-    env16.sql(SHOP)
-    env16.bootstrap()
+    env16.bootstrap(SHOP)
     ledger = env16.ctx.ledger
     item = next(table for table in ledger.tables.all(env16.name) if table.name == "item")
     before = traces(env16)

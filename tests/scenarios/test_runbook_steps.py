@@ -36,9 +36,7 @@ def resume(env: PipelineEnv, name: str) -> None:
 
 def follow(env: PipelineEnv) -> None:
     """Capture and merge all that was committed; the tests' servers commit asynchronously, so flush that first."""
-    env.sql("set synchronous_commit = on; select pg_logical_emit_message(true, 'flush', '')")
-    env.capture()
-    env.merge()
+    env.follow()
 
 
 def equal(env: PipelineEnv) -> bool:
@@ -47,8 +45,7 @@ def equal(env: PipelineEnv) -> bool:
 
 @pytest.mark.slow
 def test_everything_is_copied_again_after_its_slot_is_gone(env16: PipelineEnv) -> None:
-    env16.sql(TWO_TABLES)
-    env16.bootstrap()
+    env16.bootstrap(TWO_TABLES)
     slot = env16.ctx.pipeline.slot
     env16.sql(f"select pg_drop_replication_slot('{slot}')")
     env16.sql(CHANGES)
@@ -67,8 +64,7 @@ def test_everything_is_copied_again_after_its_slot_is_gone(env16: PipelineEnv) -
 
 @pytest.mark.slow
 def test_a_renamed_column_continues_when_it_has_its_name_back(env16: PipelineEnv) -> None:
-    env16.sql(TWO_TABLES)
-    env16.bootstrap()
+    env16.bootstrap(TWO_TABLES)
     env16.settings["tables"] = {"include": ["public.*"], "on_change": "pause"}
     env16.sql("alter table item rename name to title")
     env16.capture()
@@ -83,8 +79,7 @@ def test_a_renamed_column_continues_when_it_has_its_name_back(env16: PipelineEnv
 
 
 def test_a_table_with_other_columns_is_created_again_by_a_copy_when_the_old_one_is_dropped(env16: PipelineEnv) -> None:
-    env16.sql(TWO_TABLES)
-    env16.bootstrap()
+    env16.bootstrap(TWO_TABLES)
     env16.sql(
         "alter table price alter column amount type text; alter table item alter column name type bytea using name::bytea"
     )
@@ -102,8 +97,7 @@ def test_a_table_with_other_columns_is_created_again_by_a_copy_when_the_old_one_
 
 @pytest.mark.slow
 def test_a_foreign_commit_is_rolled_back_and_the_table_continues(env16: PipelineEnv) -> None:
-    env16.sql(TWO_TABLES)
-    env16.bootstrap()
+    env16.bootstrap(TWO_TABLES)
     assert env16.spark is not None
     target = f"{env16.name}.public.item"
     env16.spark.sql(f"delete from lake.{target} where id = 7")

@@ -7,21 +7,20 @@ import pytest
 from penstock.flow.load import waiting
 from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.column_changes import CASES, FULL_BEFORE, MADE, change_columns, data_files, paused, run
+from tests.scenarios.column_changes import CASES, FULL_BEFORE, MADE, change_columns, data_files, run
 
 
 def test_changes_of_columns_are_followed_by_metadata_with_rows_before_within_and_after_them(env: PipelineEnv) -> None:
     change_columns(env)
 
-    assert paused(env) == {}
+    assert env.paused() == {}
 
 
 def test_a_change_of_columns_alone_writes_no_data_file_and_is_an_event(env16: PipelineEnv) -> None:
     cases = {name: case for name, case in CASES.items() if not case.writes}
     for name in cases:
         run(env16, MADE, name)
-    env16.sql(FULL_BEFORE)
-    env16.bootstrap()
+    env16.bootstrap(FULL_BEFORE)
     files = {name: data_files(env16, name) for name in cases}
 
     for name, case in cases.items():
@@ -63,8 +62,9 @@ def test_a_dropped_column_stays_with_what_it_held_or_goes(env16: PipelineEnv) ->
 
 
 def test_a_renamed_column_with_exact_texts_aside_is_copied_again(env16: PipelineEnv) -> None:
-    env16.sql("create table t (id int primary key, at date); insert into t values (1, 'infinity'), (2, '2026-01-01')")
-    env16.bootstrap()
+    env16.bootstrap(
+        "create table t (id int primary key, at date); insert into t values (1, 'infinity'), (2, '2026-01-01')"
+    )
 
     env16.sql("alter table t rename column at to day")
     env16.capture()
@@ -76,8 +76,7 @@ def test_a_renamed_column_with_exact_texts_aside_is_copied_again(env16: Pipeline
 
 
 def test_a_column_dropped_and_added_again_with_rows_between_is_not_guessed(env16: PipelineEnv) -> None:
-    env16.sql("create table t (id int primary key, a text); insert into t values (1, 'x')")
-    env16.bootstrap()
+    env16.bootstrap("create table t (id int primary key, a text); insert into t values (1, 'x')")
 
     env16.sql("alter table t drop column a; alter table t add column a text; update t set a = 'new' where id = 1")
     env16.capture()
@@ -100,13 +99,13 @@ def test_a_table_without_a_key_is_copied_again_only_where_its_dropped_column_is_
     env16.settings["lake"] = {"on_dropped_column": "drop"}
     env16.capture()
     env16.merge()
-    assert paused(env16) == {}
+    assert env16.paused() == {}
     assert compare(env16.ctx).equal
 
     env16.settings["lake"] = {"on_dropped_column": "keep"}
     env16.sql("alter table kept drop column b")
     env16.capture()
-    assert "without a key" in paused(env16)["kept"]
+    assert "without a key" in env16.paused()["kept"]
 
 
 @pytest.mark.slow
@@ -126,7 +125,7 @@ def test_a_truncate_beside_a_rename_is_followed_and_one_with_it_is_copied_again(
     env16.capture()
     env16.merge()
 
-    assert set(paused(env16)) == {"within"}
+    assert set(env16.paused()) == {"within"}
     assert sorted(env16.lake_rows("beside", "id, c")) == [(1, "x")]
 
 
@@ -146,6 +145,6 @@ def test_a_table_may_have_another_policy_than_the_others(env16: PipelineEnv) -> 
         env16.sql(f"alter table {name} rename a to c")
     env16.capture()
 
-    assert sorted(paused(env16)) == ["copied", "waiting"]
+    assert sorted(env16.paused()) == ["copied", "waiting"]
     assert waiting.tables_to_announce(env16.ctx) == ["public.copied"]
     assert [table.name for table in waiting.due(env16.ctx, env16.ctx.ledger.tables.all(env16.name))] == ["copied"]

@@ -7,7 +7,6 @@ import pytest
 from penstock.flow.capture import run as capture
 from penstock.lsn import Lsn
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.column_changes import copies
 from tests.scenarios.stories import Story, begin, costs, happen, settle, tell, unlike, wrong
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -280,7 +279,7 @@ FAR_AHEAD = {
 def test_windows_that_end_before_the_look_that_read_them_are_read_together(env: PipelineEnv) -> None:
     """The catalog shows each window's columns as they are after the last one."""
     begin(env, FAR_AHEAD, MADE, told=False)
-    copied, ends = copies(env), list[Lsn]()
+    copied, ends = env.copies(), list[Lsn]()
     waiting = {name: list(story.steps) for name, story in FAR_AHEAD.items()}
     while any(waiting.values()):
         for name, steps in waiting.items():

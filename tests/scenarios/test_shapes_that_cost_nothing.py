@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.column_changes import copies
 from tests.scenarios.stories import Story, costs, settle, tell, unlike, wrong
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -171,9 +170,8 @@ def test_a_truncate_explains_no_file_where_its_transaction_wrote_rows_that_were_
 def test_a_partition_that_was_only_moved_to_another_file_before_the_first_capture_is_not_read_again(
     env16: PipelineEnv,
 ) -> None:
-    env16.sql(PARTS.format(t="t"))
-    env16.bootstrap()
-    copied = copies(env16)
+    env16.bootstrap(PARTS.format(t="t"))
+    copied = env16.copies()
     env16.sql("vacuum full t_a")
     env16.sql("insert into t values (195, 1)")
 
@@ -189,8 +187,7 @@ def test_a_table_is_equal_after_its_last_column_was_dropped_and_when_it_has_one_
 ) -> None:
     env = env16
     env.settings["lake"] = {"on_dropped_column": policy}
-    env.sql("create table t (a int); alter table t replica identity full; insert into t values (1), (1), (2)")
-    env.bootstrap()
+    env.bootstrap("create table t (a int); alter table t replica identity full; insert into t values (1), (1), (2)")
     env.sql("insert into t values (3); delete from t where a = 2; alter table t drop a")
     settle(env)
     assert wrong(env) == []

@@ -13,8 +13,7 @@ from penstock.flow.load import bootstrap
 from penstock.flow.recover import run as recover
 from penstock.flow.recover.teardown import teardown
 from stack.servers.postgres import Server
-from tests.faults.killed import copy_without_spark
-from tests.pipeline_env import PipelineEnv, wait_for
+from tests.pipeline_env import PipelineEnv, copy_without_spark, wait_for
 from tests.scenarios.recovery import consume
 
 TABLE = "create table t (id int primary key); insert into t values (1)"
@@ -22,9 +21,7 @@ TABLE = "create table t (id int primary key); insert into t values (1)"
 
 def begin(env: PipelineEnv, *, adopt: bool = False) -> None:
     env.settings["source"]["adopt"] = adopt
-    env.sql(TABLE)
-    bootstrap.prepare(env.ctx)
-    bootstrap.copy(env.ctx, copy_without_spark)
+    env.begin(TABLE)
 
 
 def make_slot(env: PipelineEnv) -> None:
@@ -59,8 +56,7 @@ def test_an_adopted_slot_is_left_by_teardown_and_by_recovery(landing_env16: Pipe
     env.sql(f"create publication {env.ctx.pipeline.publication} for table t")
     make_slot(env)
     env.settings["source"]["adopt"] = True
-    bootstrap.prepare(env.ctx)
-    bootstrap.copy(env.ctx, copy_without_spark)
+    env.begin()
     assert env.ctx.ledger.pipelines.get(env.name).slot_made is False
 
     consume(env)

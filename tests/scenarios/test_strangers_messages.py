@@ -16,7 +16,6 @@ from penstock.lsn import Lsn
 from penstock.source import ddl_trigger, session
 from tests.faults.oracle import at_source, landed
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.column_changes import paused
 from tests.scenarios.members import begin
 
 STOPPING = [
@@ -73,7 +72,7 @@ def test_no_message_of_a_stranger_stops_capture(landing_env16: PipelineEnv, list
         env.capture()
 
     assert landed(env, "t", "id") == at_source(env, "t", "id")
-    assert paused(env) == {}
+    assert env.paused() == {}
     if not listens:
         assert all(window.messages < 20 for window in env.ctx.ledger.windows.all(env.name)), "not even sent"
 
@@ -106,8 +105,7 @@ def test_a_table_whose_values_a_command_has_changed_is_not_followed_on_a_strange
     env.settings["source"] = {**env.settings["source"], "ddl_trigger": True}
     env.sql("create schema s; create table s.a (id int primary key, v int); insert into s.a values (1, 1), (2, 2)")
     env.settings["tables"] = {"include": ["s.*"]}
-    env.sql(ddl_trigger.install_statement())
-    env.bootstrap()
+    env.bootstrap(ddl_trigger.install_statement())
     env.capture()
     env.merge()
     before = known_to_all(env, "s.a")
@@ -124,5 +122,5 @@ def test_a_table_whose_values_a_command_has_changed_is_not_followed_on_a_strange
     env.capture()
     env.merge()
 
-    assert set(paused(env)) == {"a"}
+    assert set(env.paused()) == {"a"}
     assert not env.ctx.ledger.events.unannounced(env.name, "schema-followed"), "no new type is told with old values"

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from penstock.flow.load import bootstrap
-from tests.faults.killed import copy_without_spark
 from tests.pipeline_env import PipelineEnv
 
 
 def test_a_table_dropped_and_created_again_waits_for_its_copy_and_capture_continues(landing_env16: PipelineEnv) -> None:
     env = landing_env16
-    env.sql("create table t (id int primary key); create table other (id int primary key)")
-    bootstrap.prepare(env.ctx)
-    bootstrap.copy(env.ctx, copy_without_spark)
+    env.begin("create table t (id int primary key); create table other (id int primary key)")
 
     env.sql("drop table t; create table t (id int primary key, name text)")
     env.sql(f"alter publication {env.ctx.pipeline.publication} add table t; insert into t values (1, 'a')")

@@ -17,8 +17,7 @@ def test_each_cut_counts_what_it_did_to_the_tables_that_moved_in_it(env16: Pipel
     env16.sql(
         "create table a (id int primary key, v text); insert into a select i, 'v' from generate_series(1, 9) as i"
     )
-    env16.sql("create table b (id int primary key)")
-    env16.bootstrap()
+    env16.bootstrap("create table b (id int primary key)")
     env16.sql("insert into a values (10, 'new'); update a set v = 'other' where id <= 2; delete from a where id = 3")
     env16.capture()
     env16.merge()

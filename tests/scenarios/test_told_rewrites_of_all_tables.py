@@ -7,9 +7,8 @@ import pytest
 from penstock.flow.verify.compare import compare
 from penstock.source import ddl_trigger
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.column_changes import copies, paused, wrong
+from tests.scenarios.column_changes import wrong
 from tests.scenarios.members import adopt
-from tests.scenarios.recovery import flush
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -66,23 +65,20 @@ def test_a_plain_rewrite_is_metadata_unless_the_table_was_unlogged(env16: Pipeli
     for name in tables:
         env.sql(MADE.format(t=name))
     adopt(env, f"{made} with (publish_via_partition_root = true)")
-    env.sql(ddl_trigger.install_statement())
-    env.bootstrap()
+    env.bootstrap(ddl_trigger.install_statement())
     env.capture()
-    copied = copies(env)
+    copied = env.copies()
 
     for name, statements in tables.items():
         env.sql(ROWS.format(5, t=name))
         for statement in statements:
             env.sql(statement.format(t=name))
         env.sql(ROWS.format(9, t=name))
-    flush(env)
-    env.capture()
-    env.merge()
+    env.follow()
 
-    assert set(paused(env)) == LOST.keys()
+    assert set(env.paused()) == LOST.keys()
     assert {each.name.rpartition(".")[2] for each in compare(env.ctx).tables if each.equal} >= KEPT.keys()
-    assert copies(env) == copied
+    assert env.copies() == copied
 
 
 def test_without_truncates_in_the_stream_a_rewrite_is_not_believed(env16: PipelineEnv) -> None:
@@ -90,15 +86,12 @@ def test_without_truncates_in_the_stream_a_rewrite_is_not_believed(env16: Pipeli
     env.settings["source"] = {**env.settings["source"], "ddl_trigger": True}
     env.sql(MADE.format(t="t"))
     adopt(env, "for all tables with (publish_via_partition_root = true, publish = 'insert, update, delete')")
-    env.sql(ddl_trigger.install_statement())
-    env.bootstrap()
+    env.bootstrap(ddl_trigger.install_statement())
     env.capture()
-    copied = copies(env)
+    copied = env.copies()
 
     env.sql("truncate t")
-    env.sql(WIDER.format(t="t"))
-    flush(env)
-    env.capture()
+    env.land(WIDER.format(t="t"))
 
-    assert set(paused(env)) == {"t"}
+    assert set(env.paused()) == {"t"}
     assert wrong(env, copied)

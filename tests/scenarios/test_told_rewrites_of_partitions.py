@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.flow.load import bootstrap
-from tests.faults.killed import copy_without_spark
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.column_changes import copies, data_files, paused, wrong
+from tests.scenarios.column_changes import data_files, wrong
 from tests.scenarios.told_partitions import KEPT, LOST, change, made
 
 SHOWN = ("wider", "in_one", "empty_filled_after")
@@ -17,8 +15,7 @@ SHOWN = ("wider", "in_one", "empty_filled_after")
 def test_a_rewrite_of_partitions_is_believed_unless_one_may_have_lost_rows(landing_env: PipelineEnv) -> None:
     env = landing_env
     made(env, KEPT | LOST)
-    bootstrap.prepare(env.ctx)
-    bootstrap.copy(env.ctx, copy_without_spark)
+    env.begin()
     env.ledger.execute("update penstock.table set state = 'ready', complete_through = '0/1'")  # as if readers saw them
     env.capture()
 
@@ -26,7 +23,7 @@ def test_a_rewrite_of_partitions_is_believed_unless_one_may_have_lost_rows(landi
         change(env, name)
     env.capture()
 
-    reasons = paused(env)
+    reasons = env.paused()
     assert {name: reasons[name] for name in KEPT if name in reasons} == {}
     assert LOST.keys() - reasons.keys() == set()
 
@@ -38,7 +35,7 @@ def test_wider_columns_of_partitioned_tables_are_metadata(env16: PipelineEnv) ->
     made(env, SHOWN)
     env.bootstrap()
     env.capture()
-    copied, files = copies(env), {name: data_files(env, name) for name in SHOWN}
+    copied, files = env.copies(), {name: data_files(env, name) for name in SHOWN}
 
     for name in SHOWN:
         change(env, name)

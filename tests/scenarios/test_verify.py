@@ -103,8 +103,7 @@ def left_at_source(env: PipelineEnv) -> list[tuple[Any, ...]]:
 
 
 def test_tables_are_equal_at_one_exact_position_while_writers_captures_and_merges_continue(env: PipelineEnv) -> None:
-    env.sql(SHOP)
-    env.bootstrap()
+    env.bootstrap(SHOP)
 
     with written_to(env), scheduled(env):
         first = verify(env.ctx, merge=lambda: "the scheduled merge is awaited")
@@ -122,7 +121,7 @@ def test_tables_are_equal_at_one_exact_position_while_writers_captures_and_merge
 
 @pytest.mark.slow
 def test_every_kind_of_damage_in_the_lake_is_found_and_the_alarm_closes_once_it_is_fixed(env16: PipelineEnv) -> None:
-    env16.sql(
+    env16.bootstrap(
         ";".join(
             f"create table {name} (id int primary key, note text, born date);"
             f"insert into {name} select n, 'note ' || n, date '2020-01-01' + n from generate_series(1, 30) n;"
@@ -130,7 +129,6 @@ def test_every_kind_of_damage_in_the_lake_is_found_and_the_alarm_closes_once_it_
             for name in DAMAGED
         )
     )
-    env16.bootstrap()
     assert require_equal(verified(env16).differing, "0/0") is None
     spark, place = env16.spark, f"lake.{env16.name}.public"
     assert spark is not None
@@ -192,8 +190,7 @@ def test_so_many_runs_of_a_sample_as_there_are_shares_see_every_row_once(env16: 
         env16.sql(f"insert into {name} select {value}, n from generate_series(1, 400) n")
     env16.sql("insert into by_day values ('infinity', 0), ('-infinity', 0), ('0044-03-15 BC', 0), ('10000-01-01', 0)")
     env16.sql("insert into by_time values ('infinity', 0), ('-infinity', 0)")
-    env16.sql("insert into by_price values ('NaN', 0)")
-    env16.bootstrap()
+    env16.bootstrap("insert into by_price values ('NaN', 0)")
     spark, place = env16.spark, f"lake.{env16.name}.public"
     assert spark is not None
     for name in KEYS:
@@ -227,8 +224,9 @@ def test_so_many_runs_of_a_sample_as_there_are_shares_see_every_row_once(env16: 
 @pytest.mark.slow
 def test_a_share_that_differed_is_looked_at_again_in_every_run_until_it_is_fixed(env16: PipelineEnv) -> None:
     env16.settings["verify"] = {"share": "1/3", "whole_below": 1}
-    env16.sql("create table t (id int primary key, other int); insert into t select n, n from generate_series(1, 90) n")
-    env16.bootstrap()
+    env16.bootstrap(
+        "create table t (id int primary key, other int); insert into t select n, n from generate_series(1, 90) n"
+    )
     spark, place = env16.spark, f"lake.{env16.name}.public.t"
     assert spark is not None
     spark.sql(f"update {place} set other = -1 where id = 5")
@@ -253,8 +251,7 @@ def test_a_share_that_differed_is_looked_at_again_in_every_run_until_it_is_fixed
 
 def test_what_cannot_be_compared_is_refused_before_any_work_or_skipped_with_the_reason(env16: PipelineEnv) -> None:
     env16.settings["verify"] = {"share": "1/2", "whole_below": 1}
-    env16.sql(SHOP + "create table late (id int primary key); insert into entry values (1, 1)")
-    env16.bootstrap()
+    env16.bootstrap(SHOP + "create table late (id int primary key); insert into entry values (1, 1)")
     with env16.source.connect(autocommit=False) as writer:
         writer.execute(
             "insert into late values (99)"
@@ -285,8 +282,7 @@ def test_what_cannot_be_compared_is_refused_before_any_work_or_skipped_with_the_
 def test_a_table_that_is_truncated_while_it_is_compared_is_skipped_and_not_called_wrong(
     env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    env16.sql(SHOP + "insert into entry values (1, 1)")
-    env16.bootstrap()
+    env16.bootstrap(SHOP + "insert into entry values (1, 1)")
     from penstock.flow.verify import run as module  # noqa: PLC0415
 
     read = module.fingerprint
@@ -309,8 +305,7 @@ def test_a_table_that_is_truncated_while_it_is_compared_is_skipped_and_not_calle
 def test_a_table_that_is_copied_or_rebuilt_meanwhile_is_compared_or_skipped_and_not_called_wrong(
     env16: PipelineEnv,
 ) -> None:
-    env16.sql(SHOP + "insert into entry values (1, 1)")
-    env16.bootstrap()
+    env16.bootstrap(SHOP + "insert into entry values (1, 1)")
     meanwhile = []
 
     def submit(job: SparkJob) -> None:
@@ -343,8 +338,7 @@ def test_a_table_that_is_copied_or_rebuilt_meanwhile_is_compared_or_skipped_and_
 
 
 def test_a_table_whose_column_is_renamed_meanwhile_is_skipped_and_not_called_wrong(env16: PipelineEnv) -> None:
-    env16.sql(SHOP)
-    env16.bootstrap()
+    env16.bootstrap(SHOP)
     renames = iter(["alter table account rename note to remark"])
 
     def merge() -> str:
@@ -367,8 +361,7 @@ def test_a_table_whose_column_is_renamed_meanwhile_is_skipped_and_not_called_wro
 
 def test_a_lake_that_does_not_come_to_the_position_in_time_is_an_error_and_nothing_is_left(env16: PipelineEnv) -> None:
     env16.settings["verify"] = {"wait": "1s"}
-    env16.sql(SHOP)
-    env16.bootstrap()
+    env16.bootstrap(SHOP)
 
     with pytest.raises(LakeError, match=r"\[verify-late\].*within 1 s.*(nobody merges here|take too long)"):
         verify(env16.ctx, merge=lambda: "nobody merges here")

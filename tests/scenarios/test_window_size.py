@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from penstock.flow.load import bootstrap
-from tests.faults.killed import copy_without_spark
 from tests.pipeline_env import PipelineEnv
 
 MIB = 1 << 20
@@ -25,9 +23,7 @@ def test_a_backlog_is_taken_in_windows_that_grow_or_shrink_by_what_the_last_ones
     landing_env16: PipelineEnv,
 ) -> None:
     env = landing_env16
-    env.sql("create table t (id int primary key)")
-    bootstrap.prepare(env.ctx)
-    bootstrap.copy(env.ctx, copy_without_spark)
+    env.begin("create table t (id int primary key)")
     env.settings["capture"] = {"max_wal_bytes": "3MiB", "window_seconds": "1h"}
     fill(env, 8)
 

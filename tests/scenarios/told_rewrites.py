@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.source import ddl_trigger
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.column_changes import copies, data_files, wrong
+from tests.scenarios.column_changes import data_files, wrong
 
 MADE = """
 create table {t} (id int primary key, s smallint, n int default 3, b text, l int[], a varchar(9), f real default 0.1);
@@ -87,7 +87,7 @@ def bootstrapped(env: PipelineEnv, *, trigger: bool) -> None:
 def follow_told_rewrites(env: PipelineEnv) -> list[str]:
     """Rewrite a table per case with the trigger, as one window, then a second one; return what is wrong afterwards."""
     bootstrapped(env, trigger=True)
-    copied = copies(env)
+    copied = env.copies()
     files = {name: data_files(env, name) for name in CHANGES}
 
     for name in CHANGES:

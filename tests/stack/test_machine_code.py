@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from penstock.flow.load import bootstrap
 from penstock.wire import machine_code
-from tests.faults.killed import copy_without_spark
 from tests.pipeline_env import ROOT, PipelineEnv, connection
 
 STATS = """
@@ -58,8 +56,7 @@ def test_the_command_line_captures_without_the_stacks_environment_and_compiles_n
 ) -> None:
     stats(tmp_path, NUMBA_CACHE_DIR=str(ROOT / ".local" / "numba"))
     landing_env16.source.execute("create table t (id int primary key, v text)")
-    bootstrap.prepare(landing_env16.ctx)
-    bootstrap.copy(landing_env16.ctx, copy_without_spark)
+    landing_env16.begin()
     landing_env16.source.execute("insert into t select n, 'v' from generate_series(1, 1000) n")
     file = tmp_path / "pipeline.yaml"
     chosen = {

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.flow.load import bootstrap
-from tests.faults.killed import copy_without_spark
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.recovery import flush
 from torture import landed, model, stand
 
 CHANGES = """
@@ -23,11 +20,9 @@ update made set v = 5 where id < 5
 
 def test_what_is_not_captured_yet_is_found_and_what_was_landed_is_equal(landing_env16: PipelineEnv) -> None:
     landing_env16.sql(stand.TABLES)
-    landing_env16.sql(stand.FILLED)
-    bootstrap.prepare(landing_env16.ctx)
-    bootstrap.copy(landing_env16.ctx, copy_without_spark)
+    landing_env16.begin(stand.FILLED)
     landing_env16.sql(CHANGES)
-    flush(landing_env16)
+    landing_env16.flush()
 
     assert unlike(landing_env16) == {f"public.{name}" for name in ("plain", "toasted", "bag", "nest", "parted", "made")}
     landing_env16.capture()

@@ -18,13 +18,11 @@ from penstock.flow.health import run as flow
 from penstock.flow.health.airflow_state import DagState
 from penstock.flow.health.alerts import Alert, Delivery
 from penstock.flow.health.judge import Verdict
-from penstock.flow.load import bootstrap
 from penstock.source import health, session
 from stack import ports
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Database, Server
 from tests.conftest import HASTY, NewServer
-from tests.faults.killed import copy_without_spark
 from tests.flow.health.alert_receivers import Hook, Mailbox, http_receiver, smtp_receiver
 from tests.pipeline_env import PipelineEnv
 from tests.waiting import wait_until
@@ -152,9 +150,7 @@ def watched_on(postgres16: Server, tmp_path: Path) -> Iterator[NewWatched]:
             database = Database(server, name)
             made.append(database)
             env = PipelineEnv(database, ledger, tmp_path / "landing", name)
-            env.sql("create table t (id int primary key, note text); insert into t values (1, 'one')")
-            bootstrap.prepare(env.ctx)
-            bootstrap.copy(env.ctx, copy_without_spark)
+            env.begin("create table t (id int primary key, note text); insert into t values (1, 'one')")
             return Watched(env)
 
         yield make

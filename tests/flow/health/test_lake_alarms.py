@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import time
 from collections.abc import Callable
-from datetime import timedelta
 
 import pytest
 
@@ -15,6 +12,7 @@ from penstock.flow.capture import run as capture
 from penstock.flow.health import report
 from penstock.flow.health.airflow_state import DagState
 from penstock.flow.health.run import watch_the_watcher
+from tests.flow.health.alarm_scenes import age_files, scheduled_work_is_done
 from tests.flow.health.conftest import Desk
 
 
@@ -109,13 +107,6 @@ def test_a_table_that_waits_for_a_resync_which_is_paused_is_told(desk: Desk) -> 
     assert desk.check() == [f"closed: resync-failing {env.name}.resync"]
 
 
-def age_files(desk: Desk) -> None:
-    """Let time pass in the landing zone."""
-    then = time.time() - timedelta(days=3).total_seconds()
-    for path in (desk.watched.env.landing / desk.watched.env.name / "copies").rglob("*"):
-        os.utime(path, (then, then))
-
-
 def stall(desk: Desk) -> Callable[[], None]:
     env = desk.watched.env
     (table,) = env.ctx.ledger.tables.all(env.name)
@@ -127,24 +118,6 @@ def stall(desk: Desk) -> Callable[[], None]:
         env.ledger.execute(f"update penstock.table set state = '{table.state}' where pipeline = '{env.name}'")
 
     return end
-
-
-def scheduled_work_is_done(desk: Desk) -> None:
-    env = desk.watched.env
-    env.settings = {**env.settings, "verify": {"schedule": "0 3 * * *"}}
-    desk.age("update penstock.pipeline set created_at = then")
-    desk.age(
-        "insert into penstock.maintenance (pipeline, attempt, started_at, ended_at, dry_run, report)"
-        f" values ('{env.name}', 'now', now(), now(), false, '{{}}')"
-    )
-    desk.age(
-        "insert into penstock.verification (pipeline, era, mode, finished_at)"
-        f" values ('{env.name}', 1, 'sample', now())"
-    )
-    desk.age(
-        "insert into penstock.changelog_fill (pipeline, from_time, upto_time, era, through_lsn, attempt, rows, tables)"
-        f" values ('{env.name}', now() - interval '1 day', now(), 1, '0/0', 'a', 0, '[]')"
-    )
 
 
 def rest(statement: str) -> Callable[[Desk], Callable[[], None]]:
