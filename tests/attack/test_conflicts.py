@@ -74,15 +74,15 @@ def shown(env: PipelineEnv) -> dict[str, dict[str, int]]:
 
 @pytest.mark.slow
 def test_the_first_conflict_is_reported_and_ends_with_a_comparison_or_a_copy(env16: PipelineEnv) -> None:
-    told: list[tuple[str, str, str]] = []
+    alerts: list[tuple[str, str, str]] = []
 
     def deliver(alert: Alert) -> Delivery:
-        told.append((alert.happening, alert.alarm.slug, alert.alarm.subject))
+        alerts.append((alert.happening, alert.alarm.slug, alert.alarm.subject))
         return Delivery(taken=1)
 
     begin(env16)
     lose(env16, "insert into t values (50, 'lost'), (51, 'lost'); delete from t where id = 1")
-    assert (counted(env16), told) == ({}, [])
+    assert (counted(env16), alerts) == ({}, [])
     change(
         env16,
         "update t set s = 'b' where id in (2, 50); delete from t where id = 51; insert into t values (1, 'again');"
@@ -94,7 +94,7 @@ def test_the_first_conflict_is_reported_and_ends_with_a_comparison_or_a_copy(env
     met = {"update_missing": 1, "delete_missing": 1, "insert_existing": 1}
     assert counted(env16) == {"t": met, "sound": {"misfits": 1}}
     assert shown(env16) == {f"{env16.name}.public.t": met, f"{env16.name}.public.sound": {"misfits": 1}}
-    assert told == [("opened", "divergence-suspected", "public.t")]
+    assert alerts == [("opened", "divergence-suspected", "public.t")]
     lines = dict(status.lines(status.status(env16.ctx)))
     assert lines["conflicts public.t"].startswith("[divergence-suspected] update_missing 1, delete_missing 1,")
     assert lines["misfits public.sound"].startswith("1 value ")
@@ -107,16 +107,16 @@ def test_the_first_conflict_is_reported_and_ends_with_a_comparison_or_a_copy(env
     publish(env16, deliver)
     assert counted(env16) == {}
     assert known(env16)["t"].conflicts == met, "counted since the copy"
-    assert len(told) == 1
+    assert len(alerts) == 1
 
     verify.verify(env16.ctx, merge=merging(env16), deliver=deliver)
-    assert told[1:] == [("closed", "divergence-suspected", "public.t")]
+    assert alerts[1:] == [("closed", "divergence-suspected", "public.t")]
     assert not known(env16)["t"].suspected
 
     lose(env16, "insert into t values (60, 'lost')")
     change(env16, "delete from t where id = 60")
     publish(env16, deliver)
-    assert told[2:] == [("opened", "divergence-suspected", "public.t")]
+    assert alerts[2:] == [("opened", "divergence-suspected", "public.t")]
     assert known(env16)["t"].delete_missing == 2
     ids = rebuild.resync(env16.ctx, ["public.t"], env16.submit)
     assert rebuild.switch(env16.ctx, ids, env16.submit)

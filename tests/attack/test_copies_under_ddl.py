@@ -21,7 +21,7 @@ from penstock.flow.spark_job import SparkJob
 from penstock.flow.verify.compare import compare
 from tests.faults.oracle import at_source, landed, multiset_at_source
 from tests.pipeline_env import PipelineEnv, copy_without_spark
-from tests.scenarios.members import states, told
+from tests.scenarios.members import messages, states
 
 TABLES = """
 create table t (id int primary key, v text);
@@ -275,7 +275,7 @@ def test_a_table_that_never_stands_still_is_paused_with_the_reason_and_the_other
 
     assert states(env16) == {"t": "paused", "other": "ready", "m": "ready"}
     assert paused(env16) == {"t": "copy-failed"}
-    (said,) = told(env16, "copy-failed")
+    (said,) = messages(env16, "copy-failed")
     assert "[table-rewritten]" in said
     with pytest.raises(LakeError, match=r"\[copy-failed\].*no whole copy.*resync"):
         resume.resume_table(env16.ctx, "public.t")

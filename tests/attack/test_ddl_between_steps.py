@@ -92,7 +92,7 @@ def between(monkeypatch: pytest.MonkeyPatch, step: str, work: Callable[[], objec
     return done
 
 
-def settled(env: PipelineEnv) -> list[str]:
+def what_is_wrong(env: PipelineEnv) -> list[str]:
     """Bring the pipeline to rest as its DAGs do; return what is wrong then."""
     for _ in range(3):
         env.follow()
@@ -140,7 +140,7 @@ def test_ddl_between_any_two_steps_ends_in_an_equal_lake(
                 done = between(patched, step, migrate)
                 verb()
             assert done == ["before", "after"], step
-            if wrong := settled(env):
+            if wrong := what_is_wrong(env):
                 found[f"{verb.__name__} at {step}"] = wrong
 
     assert found == {}

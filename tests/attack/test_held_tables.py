@@ -16,7 +16,7 @@ from penstock.flow.load import run as rebuild
 from penstock.flow.recover import resume
 from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.members import begin, states, told
+from tests.scenarios.members import begin, messages, states
 from tests.scenarios.recovery import equal
 
 TABLES = """
@@ -78,7 +78,7 @@ def landed(env: PipelineEnv) -> Counter[str]:
     return found
 
 
-def brought(env: PipelineEnv, before: Counter[str]) -> Counter[str]:
+def landed_since(env: PipelineEnv, before: Counter[str]) -> Counter[str]:
     """Capture, and count the changes of each table that are landed beyond those of before."""
     env.land()
     return landed(env) - before
@@ -93,11 +93,11 @@ def test_capture_of_the_others_continues_while_tables_are_held(landing_env: Pipe
         before = landed(landing_env)
         with holding(landing_env, how, end, HOLD.format(n=number)):
             landing_env.sql("update t set v = -v where id < 4")
-            assert brought(landing_env, before) == {"t": 3}
+            assert landed_since(landing_env, before) == {"t": 3}
             landing_env.sql("update t set v = -v where id = 9")
-            assert brought(landing_env, before) == {"t": 4}
+            assert landed_since(landing_env, before) == {"t": 4}
         held = {"held": 3, "grown": 1, "root": 3, "picked": 1} if end == "commit" else {}
-        assert brought(landing_env, before) == {"t": 4, **held}
+        assert landed_since(landing_env, before) == {"t": 4, **held}
         assert set(states(landing_env).values()) == {"copied"}, "nothing is paused"
 
 
@@ -157,7 +157,7 @@ def test_a_held_table_keeps_no_other_from_its_new_copy(env16: PipelineEnv) -> No
 
     with holding(env16, "open", "rollback"):
         rebuild.resync(env16.ctx, ["public.t"], env16.submit)
-        assert told(env16, "rebuild-switched") or states(env16)["t"] == "ready"
+        assert messages(env16, "rebuild-switched") or states(env16)["t"] == "ready"
     equal(env16)
 
 

@@ -59,22 +59,22 @@ def _case_sensitive(spark: SparkSession) -> Iterator[None]:
     spark.conf.unset("spark.sql.caseSensitive")
 
 
-def begin(env: PipelineEnv, *, told: bool) -> None:
-    env.settings["source"] = {**env.settings["source"], "ddl_trigger": told}
-    if told:
+def begin(env: PipelineEnv, *, trigger: bool) -> None:
+    env.settings["source"] = {**env.settings["source"], "ddl_trigger": trigger}
+    if trigger:
         env.sql(ddl_trigger.install_statement())
     env.bootstrap()
     env.capture()
 
 
-@pytest.mark.parametrize("told", [False, True], ids=["without_the_trigger", "with_the_trigger"])
-def test_columns_take_any_name_and_give_it_back_and_pass_it_on(env: PipelineEnv, told: bool) -> None:
+@pytest.mark.parametrize("trigger", [False, True], ids=["without_the_trigger", "with_the_trigger"])
+def test_columns_take_any_name_and_give_it_back_and_pass_it_on(env: PipelineEnv, trigger: bool) -> None:
     made = ", ".join(f"c{n} text" for n in range(len(COLUMNS)))
     for table in ("there", "and_back", "passed_on", "added", "still"):
         env.sql(
             f"create table {table} (id int primary key, {made}); insert into {table} (id, c0) values (1, 'x'), (2, 'y')"
         )
-    begin(env, told=told)
+    begin(env, trigger=trigger)
     copied, files = env.copies(), data_files(env, "still")
 
     rename = [f"rename c{n} to {quoted(name)}" for n, name in enumerate(COLUMNS)]
@@ -99,15 +99,15 @@ def test_columns_take_any_name_and_give_it_back_and_pass_it_on(env: PipelineEnv,
     env.capture()
     env.merge()
 
-    assert set(env.paused()) <= ({"passed_on", "added"} if not told else set())
+    assert set(env.paused()) <= ({"passed_on", "added"} if not trigger else set())
     unequal = {found.name.rpartition(".")[2]: found.lines() for found in compare(env.ctx).tables if not found.equal}
     assert unequal.keys() <= env.paused().keys(), unequal
     assert data_files(env, "still") == files, "names alone write no file"
     assert env.copies() == copied
 
 
-@pytest.mark.parametrize("told", [False, True], ids=["without_the_trigger", "with_the_trigger"])
-def test_tables_schemas_types_and_labels_take_any_name(env: PipelineEnv, told: bool) -> None:
+@pytest.mark.parametrize("trigger", [False, True], ids=["without_the_trigger", "with_the_trigger"])
+def test_tables_schemas_types_and_labels_take_any_name(env: PipelineEnv, trigger: bool) -> None:
     env.settings["tables"] = {"include": ["*.*"]}
     for n in range(len(TABLES)):
         env.sql(f"create table t{n} (id int primary key, a text); insert into t{n} values (1, 'a{n}'), (2, 'b')")
@@ -117,7 +117,7 @@ def test_tables_schemas_types_and_labels_take_any_name(env: PipelineEnv, told: b
         "create schema kinds; create type kinds.mood as enum ('sad', 'ok'); create table moods (id int primary key, m kinds.mood, n kinds.mood[])"
     )
     env.sql("insert into moods values (1, 'sad', '{ok}'), (2, 'ok', '{sad,ok}')")
-    begin(env, told=told)
+    begin(env, trigger=trigger)
     copied = env.copies()
 
     for n, name in enumerate(TABLES):

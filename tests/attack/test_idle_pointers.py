@@ -65,7 +65,7 @@ def interfere(env: PipelineEnv) -> None:
     )
 
 
-def looked_at(env: PipelineEnv, attempt: str | None) -> set[str]:
+def asked_about(env: PipelineEnv, attempt: str | None) -> set[str]:
     assert attempt is not None
     orders = MergePlan.loads(env.ctx.landing.read_text(layout.plan_file(env.ctx.name, attempt)))
     return {table.table for table in orders.tables if table.inspect}
@@ -81,13 +81,13 @@ def test_an_idle_table_that_was_moved_pauses_in_the_next_cut_and_all_others_are_
 
     foreign = dict.fromkeys(MOVED, ("paused", "foreign-commit"))
     assert env16.states() == {**foreign, **dict.fromkeys(("compacted", "idle", "busy"), ("ready", None))}
-    assert looked_at(env16, attempt) == {*MOVED, "compacted"}
+    assert asked_about(env16, attempt) == {*MOVED, "compacted"}
     ids = rebuild.resync(env16.ctx, [f"public.{table}" for table in MOVED], env16.submit)
     assert rebuild.switch(env16.ctx, ids, env16.submit)
     assert set(env16.states().values()) == {("ready", None)}
     equal(env16)
     change(env16, "insert into busy values (5, 'e')")
-    assert looked_at(env16, env16.merge()) == set(), "what was looked at once is known"
+    assert asked_about(env16, env16.merge()) == set(), "what was looked at once is known"
 
 
 @pytest.mark.slow

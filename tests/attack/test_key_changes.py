@@ -97,8 +97,8 @@ def test_a_change_of_the_key_alone_is_an_event_and_writes_nothing(env16: Pipelin
 
     assert data_files(env16, "t") == files
     assert env16.merge() is None, "nothing is left to do"
-    [told] = env16.ctx.ledger.events.unannounced(env16.name, "schema-followed")
-    assert (told.details["rule"], told.message) == ("change-key", "the key is (code) now, it was (id)")
+    [reported] = env16.ctx.ledger.events.unannounced(env16.name, "schema-followed")
+    assert (reported.details["rule"], reported.message) == ("change-key", "the key is (code) now, it was (id)")
 
     env16.sql("update t set note = 'x' where code = 'c2'; delete from t where code = 'c3'")
     env16.capture()
@@ -173,9 +173,11 @@ def test_a_key_that_becomes_deferrable_and_back_is_followed_and_rebuilt(env16: P
     assert env16.paused() == {}
     assert compare(env16.ctx).equal
     assert missed(env16) == {}
-    told = [each.message for each in env16.ctx.ledger.events.unannounced(env16.name, "schema-followed")]
-    assert told.count("the key is the whole row now, because the primary key is deferrable, it was (id)") == len(names)
-    assert told.count("the key is (id) now, it was the whole row") == len(names)
+    reported = [each.message for each in env16.ctx.ledger.events.unannounced(env16.name, "schema-followed")]
+    assert reported.count("the key is the whole row now, because the primary key is deferrable, it was (id)") == len(
+        names
+    )
+    assert reported.count("the key is (id) now, it was the whole row") == len(names)
 
     ids = [
         *rebuild.replay(env16.ctx, Replay(("public.replayed",)), env16.submit),

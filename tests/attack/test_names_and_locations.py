@@ -145,7 +145,7 @@ def test_variables_in_names_stay_as_they_are_and_no_value_of_the_environment_is_
                     table.name.replace(".", "_"),
                 )
     said = capfd.readouterr()
-    told = [
+    reported = [
         env.ledger.execute(f"select t::text from penstock.{table} t") for table in ("event", "table", "cut", "relation")
     ]
     folders = lake.warehouse / env.name, env.landing
@@ -155,7 +155,7 @@ def test_variables_in_names_stay_as_they_are_and_no_value_of_the_environment_is_
         said.out.encode(),
         said.err.encode(),
     ]
-    places.append(str([told, env.lines]).encode())
+    places.append(str([reported, env.lines]).encode())
     for value in values_named(lake):
         assert not [place[:80] for place in places if value.encode() in place]
 

@@ -145,8 +145,8 @@ def test_a_verb_that_pauses_a_table_ends_with_the_status_of_that_and_names_the_w
         assert line.endswith("See docs/runbooks/lake-unreadable.md.")
     assert "4 tables paused: public.data, public.vector, public.manifest, public.metadata" in ended.output
     assert penstock("merge", "--force").exit_code == 0  # nothing more was paused
-    told = json.loads(penstock("merge", "--force", "--json").stdout)
-    assert told.keys() == {"pipeline", "attempt"}
+    reported = json.loads(penstock("merge", "--force", "--json").stdout)
+    assert reported.keys() == {"pipeline", "attempt"}
 
 
 @pytest.mark.slow

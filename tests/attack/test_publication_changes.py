@@ -17,7 +17,7 @@ from penstock.flow.schema import publication_options
 from penstock.flow.verify.compare import compare
 from penstock.ledger.records import Publishing
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.members import begin, states, told
+from tests.scenarios.members import begin, messages, states
 from tests.scenarios.recovery import SHOP, equal, follows
 
 TABLES = """
@@ -160,7 +160,7 @@ def test_options_changed_and_changed_back_between_two_captures_pause_every_table
     assert all("inserts, updates, deletes, truncates" in reason for reason in reasons.values())
     assert waiting.tables_to_announce(landing_env.ctx) == ["public.root", "public.t", "public.u"]
     assert captured(landing_env, "insert into t values (50)") == reasons
-    assert len(told(landing_env, "publication-changed")) == 1, "one event, not one per capture or table"
+    assert len(messages(landing_env, "publication-changed")) == 1, "one event, not one per capture or table"
 
 
 def test_a_publication_narrowed_for_long_pauses_its_tables_until_it_is_whole_and_copies_nothing_meanwhile(
@@ -214,7 +214,7 @@ def test_a_partitioned_table_stays_while_its_changes_come_under_its_partitions_n
     captured(landing_env, f"alter publication {name} set (publish_via_partition_root = true)")
     assert states(landing_env) == dict.fromkeys(ALL, "paused")
     assert waiting.tables_to_announce(landing_env.ctx) == ["public.root", "public.t", "public.u"]
-    assert told(landing_env, "table-removed") == told(landing_env, "table-added") == []
+    assert messages(landing_env, "table-removed") == messages(landing_env, "table-added") == []
 
 
 def test_what_happens_between_the_bootstrap_and_the_first_capture_is_noticed(landing_env16: PipelineEnv) -> None:
@@ -278,7 +278,7 @@ def test_a_table_out_and_in_or_with_another_filter_or_columns_for_a_while_is_pau
     assert "may be in no window" in reasons["t"]
     assert waiting.tables_to_announce(landing_env.ctx) == ["public.t"]
     assert captured(landing_env, "insert into t values (1001)") == reasons, "told once"
-    assert len(told(landing_env, "publication-changed")) == 1
+    assert len(messages(landing_env, "publication-changed")) == 1
 
 
 def test_a_filter_that_stays_is_named(landing_env: PipelineEnv) -> None:
@@ -334,7 +334,7 @@ def test_what_hides_nothing_changes_nothing(landing_env: PipelineEnv) -> None:
     assert captured(landing_env, "insert into t values (1000)") == {}
     assert states(landing_env) == {**dict.fromkeys(ALL, "copied"), "other": "dropped"}
     assert alarms(landing_env) == {}
-    assert told(landing_env, "publication-changed") == []
+    assert messages(landing_env, "publication-changed") == []
 
 
 def test_a_publication_that_never_sent_everything_is_an_alarm_as_long_as_it_lasts_and_pauses_nothing(

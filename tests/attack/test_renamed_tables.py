@@ -12,7 +12,7 @@ from penstock.errors import LakeError
 from penstock.flow.load import run as rebuild
 from penstock.flow.recover.resume import resume_table
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.members import begin, states, told
+from tests.scenarios.members import begin, messages, states
 
 GREEN = "alter table a rename to x; alter table b rename to a; alter table x rename to b"
 
@@ -57,7 +57,7 @@ def test_renamed_tables_that_are_resynced_one_by_one_wait_for_each_other_and_sto
     env.merge()
     assert env.merge() is None, "a table that waits makes no merge due"
     assert sorted(env.lake_rows("other", "id")) == [(1,), (2,)]
-    assert told(env, "schema-change")[-1] == (
+    assert messages(env, "schema-change")[-1] == (
         f"public.a is to be {env.name}.public.c in the lake, and waits for that name: the table of public.c has it still; "
         "resync public.c too"
     )
@@ -112,7 +112,7 @@ def test_a_name_that_a_new_table_took_before_the_switch_stays_with_the_old_rows_
     assert states(env) == {"a": "paused", "other": "ready"}
     assert env.lake_rows("a", "id") == [(1,)]
     assert len(env.lake_rows("other")) == 2
-    assert "public.a joined" in told(env, "target-clash")[-1]
+    assert "public.a joined" in messages(env, "target-clash")[-1]
 
     assert rebuild.switch(env.ctx, rebuild.resync(env.ctx, ["public.a"], env.submit), env.submit)
     env.capture()

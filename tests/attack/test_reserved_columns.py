@@ -11,7 +11,7 @@ from penstock.flow.load.resync_request import to_copy
 from penstock.flow.recover.resume import resume_table
 from penstock.shapes.mirror_column import reserved
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.members import begin, members, states, told
+from tests.scenarios.members import begin, members, messages, states
 
 NAMES = (
     *("_file", "_pos", "_partition", "_deleted", "_spec_id", "_row_id", "_last_updated_sequence_number"),
@@ -51,7 +51,7 @@ def test_a_table_with_such_a_column_does_not_join_and_the_others_continue(landin
     landing_env16.capture()
 
     assert members(landing_env16) == {"t", "good"}
-    (message,) = told(landing_env16, "target-clash")
+    (message,) = messages(landing_env16, "target-clash")
     assert "public.bad" in message
     assert "_row_id" in message
 
@@ -72,7 +72,7 @@ def test_a_table_that_gets_such_a_column_later_is_paused_alone_until_it_is_renam
     landing_env16.capture()
 
     assert states(landing_env16) == {"t": "copied", "u": "paused"}
-    assert "lake's tables keep for themselves" in told(landing_env16, "target-clash")[-1]
+    assert "lake's tables keep for themselves" in messages(landing_env16, "target-clash")[-1]
     assert waiting.tables_to_announce(landing_env16.ctx) == [], "a copy would not help"
     assert to_copy(landing_env16.ctx, None) == []
     with pytest.raises(LakeError, match=r"target-clash.*keep for themselves"):

@@ -69,7 +69,7 @@ def whole_job(env: PipelineEnv) -> None:
     env.maintain()
 
 
-def told(*folders: Path) -> dict[str, str]:
+def texts_in(*folders: Path) -> dict[str, str]:
     """Return all files below some folders that hold no rows by their nature, as text by name."""
     found = (path for folder in folders for path in folder.rglob("*"))
     return {str(path): path.read_text(errors="replace") for path in found if path.is_file() and path.suffix not in DATA}
@@ -112,7 +112,7 @@ def test_no_application_writes_a_secret_or_a_row_to_the_event_log_or_its_own_log
         whole_job(env)
 
     captured = capfd.readouterr()
-    texts = told(log, env.landing, lake.warehouse / env.name) | {"out": captured.out, "err": captured.err}
+    texts = texts_in(log, env.landing, lake.warehouse / env.name) | {"out": captured.out, "err": captured.err}
     texts["lines"] = "\n".join(env.lines)
     events = "".join(text for name, text in texts.items() if name.startswith(str(log)))
     assert "SparkListenerJobStart" in events
@@ -155,7 +155,7 @@ def test_no_application_under_spark_submit_shows_a_secret_or_a_row(
 
     assert len(list(log.iterdir())) == 5  # two merges
     assert len(env.lake_rows(variable, f"`{variable}`")) == 1
-    texts = told(log, env.landing, lake.warehouse / env.name) | {"lines": "\n".join(env.lines)}
+    texts = texts_in(log, env.landing, lake.warehouse / env.name) | {"lines": "\n".join(env.lines)}
     secrets = (lake.database.server.password, lake.environment()["PENSTOCK_CATALOG_URI"], *STORE.values())
     assert holding(texts, *secrets) == []
     assert holding(texts, VALUE, str(KEY)) == []

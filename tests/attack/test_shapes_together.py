@@ -12,7 +12,7 @@ from tests.pipeline_env import PipelineEnv
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
-def settle(env: PipelineEnv) -> dict[str, str]:
+def catch_up(env: PipelineEnv) -> dict[str, str]:
     """Let captures, merges and resyncs run until nothing is left; return the state of each table."""
     for _ in range(4):
         env.capture()
@@ -35,7 +35,7 @@ def test_values_that_a_command_changed_before_a_vacuum_full_are_read_again(env16
     env16.capture()
     env16.sql("vacuum full t")
 
-    assert settle(env16) == {"t": "ready"}
+    assert catch_up(env16) == {"t": "ready"}
     assert compare(env16.ctx).equal
 
 
@@ -54,7 +54,7 @@ def test_a_key_is_widened_narrowed_and_widened_again_with_keys_of_both_widths(en
     env16.sql("alter table t alter id type bigint; insert into t values (6000000000, 7, 'y')")
     env16.sql("begin; alter table t alter v type bigint using v + 1; alter table t alter v type bigint; commit")
 
-    assert settle(env16) == {"t": "ready"}
+    assert catch_up(env16) == {"t": "ready"}
     assert compare(env16.ctx).equal
 
 
@@ -73,5 +73,5 @@ def test_rows_of_an_attached_partition_move_and_it_goes_and_comes_while_they_wai
     env16.sql("update r set n = 1000 where id in (5, 260, 270); truncate r1; alter table r detach partition r0")
     env16.sql("alter table r attach partition r0 for values from (0) to (100)")
 
-    assert settle(env16) == {"r": "ready"}
+    assert catch_up(env16) == {"r": "ready"}
     assert compare(env16.ctx).equal

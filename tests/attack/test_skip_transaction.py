@@ -26,7 +26,7 @@ from tests.env_fixtures import env_on
 from tests.faults.oracle import at_source, landed
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.changelogs import logged, now
-from tests.scenarios.members import begin, states, told
+from tests.scenarios.members import begin, messages, states
 from tests.scenarios.recovery import equal
 
 TABLES = """
@@ -73,7 +73,7 @@ def filled(env: PipelineEnv, start: datetime, end: datetime) -> None:
     )
 
 
-def looked(env: PipelineEnv) -> Offender:
+def offender(env: PipelineEnv) -> Offender:
     found = skip_transaction.find_offender(env.ctx)
     assert found is not None
     return found
@@ -89,7 +89,7 @@ def test_a_transaction_that_cannot_be_decoded_is_left_out_and_only_its_tables_wa
     with pytest.raises(SourceError, match="decoding-limit"):
         env.capture()
 
-    found = looked(env)
+    found = offender(env)
     assert [table.name for table in found.tables] == ["also", "big"]
     assert env.ctx.ledger.pipelines.get(env.name).position == before, "a look has staged something"
     assert set(states(env).values()) == {"copied"}
@@ -117,7 +117,7 @@ def test_where_no_form_of_it_can_be_decoded_all_tables_wait_for_a_copy(landing_e
     env.sql("insert into t values (4)")
     env.flush()
 
-    found = looked(env)
+    found = offender(env)
     assert found.found is None
     skip_transaction.skip(env.ctx)
     env.capture()
@@ -227,7 +227,7 @@ def test_intervals_that_were_filled_before_the_skip_are_to_be_filled_again(landi
     found = skip_transaction.skip(env.ctx)
 
     assert found is not None
-    (message,) = (each for each in told(env, "changes-late") if "was left out" in each)
+    (message,) = (each for each in messages(env, "changes-late") if "was left out" in each)
     assert f"committed at {found.lsn}" in message
     assert "fill it again" in message
     late = [fill.late_rows for fill in reversed(env.ctx.ledger.changelogs.fills(env.name))]
@@ -261,7 +261,7 @@ def test_the_changelogs_of_its_tables_say_in_its_place_that_the_transaction_is_m
     assert (row["commit_lsn"], row["era"], row["ordinal"]) == (found.lsn, 1, 0)
     assert row["xid"] == env.ctx.ledger.skips.all(env.name)[0].xid
     assert (row["new"], row["old"], row["unknown"]) == (None, None, None)
-    message = told(env, "transaction-skipped")[-1]
+    message = messages(env, "transaction-skipped")[-1]
     assert f"the transaction that committed at {found.lsn}" in message
     assert "public.also, public.big say so" in message
 
@@ -317,7 +317,7 @@ def test_where_the_server_cannot_read_its_own_wal_recovery_is_allowed_and_ends_i
         env.capture()
     assert recover.assess(env.ctx).slug == "wal-unreadable"
 
-    found = looked(env)
+    found = offender(env)
     assert not found.passable
     assert "cannot read its own WAL" in found.lines()[0]
     with pytest.raises(SourceError, match=r"wal-unreadable.*penstock recover"), record_errors(env.ctx):
@@ -346,6 +346,6 @@ def test_recovery_is_refused_where_the_slot_can_be_moved_on(landing_env16: Pipel
     with pytest.raises(SourceError, match="decoding-limit"):
         env.capture()
 
-    assert looked(env).passable
+    assert offender(env).passable
     with pytest.raises(LedgerError, match="nothing-to-recover"):
         recover.assess(env.ctx)

@@ -12,7 +12,7 @@ from penstock.flow.load import waiting
 from penstock.flow.load.resync_request import resync_lines, to_copy
 from penstock.ledger.table_records import TableRecord
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.members import begin, states, told
+from tests.scenarios.members import begin, messages, states
 from tests.scenarios.recovery import SHOP, equal, follows, shown
 
 
@@ -46,7 +46,7 @@ def test_a_table_that_changed_is_announced_once_and_not_where_a_person_decides(
     landing_env16.capture()
     assert waiting.tables_to_announce(landing_env16.ctx) == [], "once, not with every capture"
     assert names(to_copy(landing_env16.ctx, None)) == ["t"]
-    assert told(landing_env16, "schema-change") == ["column v was renamed to w"]
+    assert messages(landing_env16, "schema-change") == ["column v was renamed to w"]
 
 
 def test_only_a_pause_that_a_copy_answers_is_answered_by_one(landing_env16: PipelineEnv) -> None:
@@ -111,4 +111,4 @@ def test_a_table_that_changed_is_copied_again_by_itself_and_readable_until_then(
     equal(env)
     follows(env)
     assert waiting.tables_to_announce(env.ctx) == []
-    assert len(told(env, "schema-change")) == 1
+    assert len(messages(env, "schema-change")) == 1

@@ -48,15 +48,15 @@ def test_alerts_arrive_by_http_and_mail_their_links_lead_somewhere_and_they_are_
         assert states(run("capture", deployed)) == {"windows": "success"}
         run("slot_health", deployed)
 
-    told = {post["title"].split()[2]: post["message"] for post in opened}
-    assert "pipeline-halted" in told
-    assert "capture-failing" in json.dumps(told), "by itself, or as what follows"
+    reported = {post["title"].split()[2]: post["message"] for post in opened}
+    assert "pipeline-halted" in reported
+    assert "capture-failing" in json.dumps(reported), "by itself, or as what follows"
     closed = {post["title"].split()[2] for post in hook.posts if "closed" in post["title"]}
-    assert closed == set(told)
+    assert closed == set(reported)
     assert sorted(subject for subject, _ in mailbox.mails) == sorted(post["title"] for post in hook.posts)
 
-    assert {"runbook", "page"} <= {name for text in told.values() for name in links(text)}
-    assert [broken(get, text) for text in told.values()] == [{}] * len(told)
+    assert {"runbook", "page"} <= {name for text in reported.values() for name in links(text)}
+    assert [broken(get, text) for text in reported.values()] == [{}] * len(reported)
 
 
 @pytest.mark.slow

@@ -129,8 +129,8 @@ def test_a_failing_slot_health_sends_all_critical_channels_what_a_person_needs_a
     assert f"{name} failed in {failed.run_id}: task_failure; see docs/runbooks/dag-failed.md" in said
     assert "expected channel down to take an alert, but its JSON did not" in said
     assert "expected channel nowhere to be an Airflow connection with apprise URLs" in said
-    told = json.dumps(hook.posts) + subject + mail
-    assert [secret for secret in secrets(deployed) if secret in told] == []
+    reported = json.dumps(hook.posts) + subject + mail
+    assert [secret for secret in secrets(deployed) if secret in reported] == []
     assert [secret for secret in (TOKEN, ROW, deployed.source.server.password) if secret in said] == []
 
 
@@ -197,8 +197,8 @@ def test_an_alert_that_a_channel_did_not_take_fails_the_run_and_the_other_channe
 
     assert states(run(deployed))["delivered"] == "failed"
 
-    told = [post["title"].split()[2] for post in hook.posts]
-    assert (told.count("dag-failed"), "slot-retained" in told) == (1, False)
+    reported = [post["title"].split()[2] for post in hook.posts]
+    assert (reported.count("dag-failed"), "slot-retained" in reported) == (1, False)
 
 
 @pytest.mark.parametrize("reason", ["timed_out", "task_failure"])

@@ -72,10 +72,10 @@ def stream(shop: Database, address: dict[str, str]) -> Stream:
         pass
     totals = load.stop()
     decoder = Decoder()
-    told = [decoder.decode(data) for (data,) in shop.execute(PEEK, source.PUBLICATION)]
+    reported = [decoder.decode(data) for (data,) in shop.execute(PEEK, source.PUBLICATION)]
     shop.execute("select pg_drop_replication_slot('demo')")
     found: list[list[Any]] = []
-    for message in told:
+    for message in reported:
         if isinstance(message, m.Begin):
             found.append([])
         elif isinstance(message, m.Insert | m.Update | m.Delete | m.Truncate):

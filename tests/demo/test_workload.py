@@ -146,8 +146,8 @@ def test_a_process_that_is_asked_to_stop_finishes_and_reports(shop: Database, pr
 
     assert running.wait() == 0
     assert sessions(shop) == 0
-    told = json.loads(report.read_text())
-    assert shop.execute("select count(*) from public.pgbench_history") == [(told["committed"]["pgbench"],)]
+    reported = json.loads(report.read_text())
+    assert shop.execute("select count(*) from public.pgbench_history") == [(reported["committed"]["pgbench"],)]
 
 
 def test_the_source_can_be_created_again_under_a_load_that_was_not_stopped(shop: Database, process):

@@ -16,7 +16,7 @@ START = tx(I(k=1, a="one", d="2024-01-01"), I(k=2, a="two", d=None))
 
 
 @pytest.mark.parametrize(
-    ("events", "told"),
+    ("events", "reason"),
     [
         ([D(k=7)], "delete_missing 1"),
         ([U(k=7, a="x", d=None)], "update_missing 1"),
@@ -25,7 +25,7 @@ START = tx(I(k=1, a="one", d="2024-01-01"), I(k=2, a="two", d=None))
     ],
 )
 def test_a_conflict_pauses_the_table_where_the_pipeline_says_fail(
-    folder_lake: FolderLake, events: list[Event], told: str
+    folder_lake: FolderLake, events: list[Event], reason: str
 ) -> None:
     table = folder_lake.table(*COLUMNS)
     folder_lake.land(table, START)
@@ -37,7 +37,7 @@ def test_a_conflict_pauses_the_table_where_the_pipeline_says_fail(
     [result] = folder_lake.merge()
 
     assert result.paused_slug == "merge-conflict"
-    assert told in str(result.paused_reason)
+    assert reason in str(result.paused_reason)
     assert folder_lake.rows(table) == before
 
 
@@ -96,7 +96,7 @@ def test_a_misfit_pauses_the_table_where_the_pipeline_says_fail(folder_lake: Fol
 
 @pytest.mark.parametrize("shape", [None, Shape(2, 2, 2)], ids=["by one task", "by many tasks"])
 @pytest.mark.parametrize(
-    ("events", "told"),
+    ("events", "reason"),
     [
         ([I(k=3, a="x", d=None), I(k=3, a="y", d=None)], "insert_existing 1"),
         ([I(k=3, a="x", d=None), I(k=3, a="y", d=None), D(k=3)], "insert_existing 1"),
@@ -110,7 +110,7 @@ def test_a_misfit_pauses_the_table_where_the_pipeline_says_fail(folder_lake: Fol
     ],
 )
 def test_rows_of_one_key_that_a_batch_has_at_once_are_a_conflict(
-    folder_lake: FolderLake, events: list[Event], told: str, shape: Shape | None
+    folder_lake: FolderLake, events: list[Event], reason: str, shape: Shape | None
 ) -> None:
     """What a source sends whose unique index is broken: within a batch nothing of the lake's contradicts it."""
     folder_lake.shape = shape
@@ -122,4 +122,4 @@ def test_rows_of_one_key_that_a_batch_has_at_once_are_a_conflict(
 
     [result] = folder_lake.merge()
 
-    assert (result.paused_slug, told in str(result.paused_reason)) == ("merge-conflict", True), result.paused_reason
+    assert (result.paused_slug, reason in str(result.paused_reason)) == ("merge-conflict", True), result.paused_reason

@@ -8,7 +8,7 @@ from tests.faults.harness import killed
 from tests.faults.oracle import at_source, landed
 from tests.faults.steps import Step
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.members import copy_waiting, members, states, told
+from tests.scenarios.members import copy_waiting, members, messages, states
 
 JOINING = [
     (Step.PUBLICATION_TABLE_ADDED, "before"),
@@ -42,7 +42,7 @@ def test_whatever_step_is_the_last_a_table_joins_once_and_is_copied_exactly(doom
 
     joined = {f"u{number}" for number in range(len(JOINING))}
     assert states(doomed) == {"t": "copied", **dict.fromkeys(joined, "waiting")}
-    assert len(told(doomed, "table-added")) == len(joined)
+    assert len(messages(doomed, "table-added")) == len(joined)
     copy_waiting(doomed)
     for table in sorted(joined):
         doomed.sql(f"delete from {table} where id = 2")
@@ -65,4 +65,4 @@ def test_whatever_step_is_the_last_a_table_leaves_once(doomed: PipelineEnv) -> N
 
     assert members(doomed) == {"t"}
     assert states(doomed) == {"t": "copied", **dict.fromkeys(tables, "dropped")}
-    assert len(told(doomed, "table-removed")) == len(tables)
+    assert len(messages(doomed, "table-removed")) == len(tables)

@@ -78,7 +78,7 @@ def test_a_wider_decimal_is_widened_under_its_new_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "fields", "numbers", "told"),
+    ("columns", "fields", "numbers", "reason"),
     [
         ((ID,), FIELDS, None, "note is in the lake but not in the source"),
         ((ID, NOTE), (*FIELDS, LakeField(9, "mine", "int")), NUMBERS, "mine is in the lake but not in the source"),
@@ -94,12 +94,12 @@ def test_a_wider_decimal_is_widened_under_its_new_name() -> None:
     ],
 )
 def test_any_other_difference_is_a_schema_change_that_is_named(
-    columns: tuple[MirrorColumn, ...], fields: tuple[LakeField, ...], numbers: dict[int, int] | None, told: str
+    columns: tuple[MirrorColumn, ...], fields: tuple[LakeField, ...], numbers: dict[int, int] | None, reason: str
 ) -> None:
     with pytest.raises(LakeError, match="schema-change") as refused:
         evolution(columns, fields, numbers)
 
-    assert told in refused.value.message
+    assert reason in refused.value.message
 
 
 def test_numbers_go_through_the_tables_property() -> None:

@@ -146,10 +146,10 @@ def test_a_store_in_trouble_is_waited_for_and_proves_nothing_of_a_file(
 
 def test_the_servers_secret_is_on_no_command_line_and_in_no_file(server: tuple[ObjectStore, int, Path]) -> None:
     store, pid, folder = server
-    told = Path(f"/proc/{pid}/cmdline").read_bytes()
+    reported = Path(f"/proc/{pid}/cmdline").read_bytes()
 
-    assert b"org.gaul.s3proxy.Main" in told
-    assert store.secret_key.encode() not in told
+    assert b"org.gaul.s3proxy.Main" in reported
+    assert store.secret_key.encode() not in reported
     assert not [path for path in folder.rglob("*") if path.is_file() and store.secret_key.encode() in path.read_bytes()]
 
 

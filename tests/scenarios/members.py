@@ -20,7 +20,7 @@ def states(env: PipelineEnv) -> dict[str, str]:
     return {table.name: "waiting" if table.waits else table.state for table in found}
 
 
-def told(env: PipelineEnv, slug: str) -> list[str]:
+def messages(env: PipelineEnv, slug: str) -> list[str]:
     """Return the messages of all events of a slug, oldest first."""
     return [event.message for event in reversed(env.ctx.ledger.events.all(env.name, limit=1000)) if event.slug == slug]
 

@@ -22,25 +22,25 @@ class Story:
     steps: tuple[str, ...]
     cost: Cost = "metadata"
     made: str = ""
-    told: Cost | None = None
+    with_trigger: Cost | None = None
 
 
-def tell(env: PipelineEnv, stories: Mapping[str, Story], made: str, *, told: bool) -> dict[str, Cost]:
-    """Bootstrap a table per story, let all of them happen in one window, and settle; return what each has cost."""
-    begin(env, stories, made, told=told)
+def tell(env: PipelineEnv, stories: Mapping[str, Story], made: str, *, trigger: bool) -> dict[str, Cost]:
+    """Bootstrap a table per story, let all of them happen in one window, and catch_up; return what each has cost."""
+    begin(env, stories, made, trigger=trigger)
     copied = env.copies()
     for name, story in stories.items():
         happen(env, name, story.steps)
-    settle(env)
+    catch_up(env)
     return costs(env, copied)
 
 
-def begin(env: PipelineEnv, stories: Mapping[str, Story], made: str, *, told: bool) -> None:
+def begin(env: PipelineEnv, stories: Mapping[str, Story], made: str, *, trigger: bool) -> None:
     """Bootstrap a pipeline with a table per story."""
-    env.settings["source"] = {**env.settings["source"], "ddl_trigger": told}
+    env.settings["source"] = {**env.settings["source"], "ddl_trigger": trigger}
     for name, story in stories.items():
         env.sql((story.made or made).format(t=name))
-    if told:
+    if trigger:
         env.sql(ddl_trigger.install_statement())
     env.bootstrap()
     env.capture()
@@ -53,7 +53,7 @@ def happen(env: PipelineEnv, name: str, steps: tuple[str, ...]) -> None:
             conn.execute(step.format(t=name).encode())
 
 
-def settle(env: PipelineEnv) -> None:
+def catch_up(env: PipelineEnv) -> None:
     """Let captures, merges and resyncs run until nothing is left."""
     for _ in range(2):
         env.follow()
@@ -82,7 +82,7 @@ def costs(env: PipelineEnv, copied: set[tuple[str, int]]) -> dict[str, Cost]:
     return found
 
 
-def unlike(stories: Mapping[str, Story], found: Mapping[str, Cost], *, told: bool) -> dict[str, tuple[Cost, Cost]]:
+def unlike(stories: Mapping[str, Story], found: Mapping[str, Cost], *, trigger: bool) -> dict[str, tuple[Cost, Cost]]:
     """Return what tables have cost, and should have, where the two differ."""
-    wanted = {name: (told and story.told) or story.cost for name, story in stories.items()}
+    wanted = {name: (trigger and story.with_trigger) or story.cost for name, story in stories.items()}
     return {name: (found[name], cost) for name, cost in wanted.items() if found[name] != cost}

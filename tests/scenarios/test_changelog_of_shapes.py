@@ -134,14 +134,14 @@ STORIES = {
 }
 
 
-@pytest.mark.parametrize("told", [False, True], ids=["without_the_trigger", "with_the_trigger"])
-def test_a_changelog_is_what_the_source_did_to_a_table_of_changing_shape(env: PipelineEnv, told: bool) -> None:
-    env.settings["source"] = {**env.settings["source"], "ddl_trigger": told}
+@pytest.mark.parametrize("trigger", [False, True], ids=["without_the_trigger", "with_the_trigger"])
+def test_a_changelog_is_what_the_source_did_to_a_table_of_changing_shape(env: PipelineEnv, trigger: bool) -> None:
+    env.settings["source"] = {**env.settings["source"], "ddl_trigger": trigger}
     env.settings["changelog"] = {"slack": 0}
     env.settings["lake"] = {"on_dropped_partition": "follow"}
     for name, story in STORIES.items():
         env.sql(story.made.format(t=name))
-    if told:
+    if trigger:
         env.sql(ddl_trigger.install_statement())
     env.settings["tables"] = {"include": [f"public.{name}" for name in STORIES]}
     env.bootstrap()
@@ -153,13 +153,13 @@ def test_a_changelog_is_what_the_source_did_to_a_table_of_changing_shape(env: Pi
     start = now(env)
     for name, story in STORIES.items():
         tell(env, name, story.first)
-    settle(env)
+    catch_up(env)
     middle = now(env)
     flush(env)
     env.changelog(start, middle)
     for name, story in STORIES.items():
         tell(env, name, story.later)
-    settle(env)
+    catch_up(env)
     end = now(env)
     flush(env)
     env.changelog(middle, end)
@@ -191,7 +191,7 @@ def tell(env: PipelineEnv, name: str, statements: tuple[str, ...]) -> None:
         env.sql(statement.format(t=name))
 
 
-def settle(env: PipelineEnv) -> None:
+def catch_up(env: PipelineEnv) -> None:
     """Let captures, merges and resyncs run until nothing is left."""
     for _ in range(3):
         flush(env)

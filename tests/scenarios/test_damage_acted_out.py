@@ -85,7 +85,7 @@ def paged(watched: Watched, slug: str, work: Callable[[Context], object]) -> Non
         work(watched.env.ctx)
     alarms.page(watched.env.ctx, caught.value, TASK, watched.deliver)
     assert watched.open_alarms()[slug] == "critical"
-    assert f"docs/runbooks/{slug}.md" in watched.told[-1].text()
+    assert f"docs/runbooks/{slug}.md" in watched.delivered[-1].text()
 
 
 def fixed(watched: Watched, slug: str) -> None:
@@ -179,7 +179,7 @@ def test_a_table_with_a_damaged_page_is_left_out_and_all_others_continue(own: Se
     paged(watched, "source-corrupt", verify_now)
     ((name, trouble),) = compare(watched.env.ctx).unreadable.items()
     assert (name, trouble.slug) == ("public.bad", "source-corrupt"), "the other table was compared"
-    assert f"invalid page in block 0 of relation {path}" in watched.told[-1].text()
+    assert f"invalid page in block 0 of relation {path}" in watched.delivered[-1].text()
     refused(oncall, "verify --now", "source-corrupt")
     shown = oncall.confirm("source-corrupt", file=path.rsplit("/", 1)[1])
     assert re.search(rf"{watched.env.source.name} +\| +[1-9]", shown), "checksum failures of the database"
@@ -222,7 +222,7 @@ def test_a_server_with_damaged_wal_is_left_for_its_standby_and_everything_is_rec
         overwrite(own, Path("pg_wal") / segment, offset + 600, 400)
 
         paged(watched, "source-corrupt", capture.capture)
-        assert re.search(r" at [0-9A-F]+/[0-9A-F]+|in WAL segment", watched.told[-1].alarm.message)
+        assert re.search(r" at [0-9A-F]+/[0-9A-F]+|in WAL segment", watched.delivered[-1].alarm.message)
         refused(oncall, "capture", "source-corrupt")
         assert re.search(r"\(0 rows\)", oncall.confirm("source-corrupt", file="1")), "no table's file is damaged"
 

@@ -55,8 +55,8 @@ def test_rewrites_that_may_have_changed_a_value_cost_what_they_did(env16: Pipeli
     assert "column u was added" in reasons["with_uuids"]
     fetched = {each.name for each in env.ctx.ledger.tables.all(env.name) if each.remedy == "read"}
     assert fetched == reasons.keys() - {"with_uuids"}, "its key is in doubt"
-    told = env.ctx.ledger.events.unannounced(env.name, "schema-followed")
-    assert not [each.message for each in told if "type" in each.message]
+    reported = env.ctx.ledger.events.unannounced(env.name, "schema-followed")
+    assert not [each.message for each in reported if "type" in each.message]
 
 
 @pytest.mark.slow
@@ -101,8 +101,8 @@ def test_a_rewrite_is_followed_over_several_windows_that_are_killed_before_they_
     assert set(env.paused()) == {"computed_later"}
     assert [each.name.rpartition(".")[2] for each in compare(env.ctx).tables if each.equal] == ["followed"]
     assert env.copies() == copied
-    told = env.ctx.ledger.events.unannounced(env.name, "schema-followed")
-    assert [each.table_name for each in told if "changed its type" in each.message] == ["public.followed"] * 3
+    reported = env.ctx.ledger.events.unannounced(env.name, "schema-followed")
+    assert [each.table_name for each in reported if "changed its type" in each.message] == ["public.followed"] * 3
 
 
 @pytest.mark.slow

@@ -111,14 +111,14 @@ def install(env: PipelineEnv) -> None:
     env.sql("; ".join(f"create extension {name}" for name in EXTENSIONS))
 
 
-@pytest.mark.parametrize("told", [False, True], ids=["without_the_trigger", "with_the_trigger"])
-def test_columns_of_extension_types_are_followed(env: PipelineEnv, told: bool) -> None:
+@pytest.mark.parametrize("trigger", [False, True], ids=["without_the_trigger", "with_the_trigger"])
+def test_columns_of_extension_types_are_followed(env: PipelineEnv, trigger: bool) -> None:
     install(env)
 
-    found = tell(env, STORIES, MADE, told=told)
+    found = tell(env, STORIES, MADE, trigger=trigger)
 
     assert wrong(env) == []
-    assert unlike(STORIES, found, told=told) == {}
+    assert unlike(STORIES, found, trigger=trigger) == {}
 
 
 def test_an_extension_that_is_moved_or_dropped_takes_its_columns_along(env: PipelineEnv) -> None:
@@ -142,7 +142,7 @@ def test_an_extension_that_is_moved_or_dropped_takes_its_columns_along(env: Pipe
         ),
     }
 
-    found = tell(env, stories, MADE, told=False)
+    found = tell(env, stories, MADE, trigger=False)
 
     assert wrong(env) == []
-    assert unlike(stories, found, told=False) == {}
+    assert unlike(stories, found, trigger=False) == {}

@@ -114,7 +114,7 @@ def test_tables_are_compacted_swept_and_reported_and_source_and_lake_stay_equal(
     long_ago = time.time() - 4 * 86400
     os.utime(old, (long_ago, long_ago))
 
-    looked, _ = maintained(env, dry_run=True)
+    preview, _ = maintained(env, dry_run=True)
     report, tables = maintained(env)
 
     item, still = tables["item"], tables["still"]
@@ -127,7 +127,7 @@ def test_tables_are_compacted_swept_and_reported_and_source_and_lake_stay_equal(
     assert still.after is not None
     assert (still.rewritten_files, still.after) == (0, replace(still.before, snapshots=still.after.snapshots))
     assert {table.left for table in report.lake.tables} == {None}
-    assert all(table.before == table.after for table in looked.lake.tables), "a dry run changes nothing"
+    assert all(table.before == table.after for table in preview.lake.tables), "a dry run changes nothing"
     assert iceberg(env, "item").properties["penstock.lsn"] == mark
     assert [ref for ref in iceberg(env, "item").refs() if ref.startswith("penstock_")] == []
     recorded = {table.name: table.snapshot_id for table in env.ctx.ledger.tables.all(env.name)}

@@ -21,7 +21,7 @@ from penstock.flow.merge import run as merge
 from penstock.source import publication
 from tests.faults.oracle import at_source, landed
 from tests.pipeline_env import PipelineEnv, copy_without_spark
-from tests.scenarios.members import adopt, begin, copy_waiting, members, states, told
+from tests.scenarios.members import adopt, begin, copy_waiting, members, messages, states
 
 
 def patterns(env: PipelineEnv, *include: str, exclude: tuple[str, ...] = (), **policies: str) -> None:
@@ -54,7 +54,7 @@ def test_a_new_table_that_matches_joins_at_the_next_capture_and_its_changes_are_
     assert (
         landed(landing_env, "New Table", "id") == at_source(landing_env, "New Table", "id") == {"1": ("1", "changed")}
     )
-    assert told(landing_env, "table-added") == [
+    assert messages(landing_env, "table-added") == [
         f"public.New Table joined publication {landing_env.ctx.pipeline.publication}; it waits for its copy"
     ]
 
@@ -74,7 +74,7 @@ def test_a_pattern_added_to_the_file_lets_a_table_join_and_one_taken_away_lets_i
     patterns(landing_env, "public.t")
     landing_env.capture()
     assert (members(landing_env), states(landing_env)) == ({"t"}, {"t": "copied", "u": "dropped"})
-    (message,) = told(landing_env, "table-removed")
+    (message,) = messages(landing_env, "table-removed")
     assert message.startswith("s.u left publication")
 
     patterns(landing_env, "public.t", "s.*")
@@ -90,7 +90,7 @@ def test_a_pattern_that_matches_nothing_takes_no_table_out(landing_env: Pipeline
     for _ in range(2):
         landing_env.capture()
     assert members(landing_env) == {"t", "u"}
-    (message,) = told(landing_env, "no-matching-tables")
+    (message,) = messages(landing_env, "no-matching-tables")
     assert "got none for pubic.*" in message
     assert "until then these stay in the publication: public.t, public.u" in message
 
@@ -106,11 +106,11 @@ def test_a_table_that_would_refuse_the_applications_updates_is_not_added_until_i
 
     assert members(landing_env) == {"t"}
     landing_env.sql("insert into keyless values (1); update keyless set id = 2; delete from keyless")
-    (message,) = told(landing_env, "no-usable-identity")
+    (message,) = messages(landing_env, "no-usable-identity")
     assert message.startswith(
         "public.keyless matches tables.include and is not published, because it has no primary key"
     )
-    (message,) = told(landing_env, "target-clash")
+    (message,) = messages(landing_env, "target-clash")
     assert "keep the name of its column _misfits for themselves" in message
     findings = {(f.level, f.slug, f.subject) for f in preflight.check(landing_env.ctx)}
     assert ("warn", "no-usable-identity", "public.keyless") in findings
@@ -163,7 +163,7 @@ def test_a_table_that_loses_its_identity_as_it_joins_is_left_out_and_its_updates
 
     assert members(landing_env16) == {"t"}
     landing_env16.sql("insert into late values (1); update late set id = 2; delete from late")
-    (message,) = told(landing_env16, "no-usable-identity")
+    (message,) = messages(landing_env16, "no-usable-identity")
     assert "public.late: it has no primary key or identity index that counts" in message
     assert 'run: alter table "public"."late" replica identity default' in message
     monkeypatch.undo()
@@ -180,7 +180,7 @@ def test_a_table_whose_target_another_one_has_is_not_merged_and_stops_nothing(la
     for _ in range(2):
         landing_env.capture()
 
-    (message,) = told(landing_env, "target-clash")
+    (message,) = messages(landing_env, "target-clash")
     assert "s.t" in message
     landing_env.sql("insert into public.t values (7)")
     landing_env.flush()
@@ -205,13 +205,13 @@ def test_a_table_that_cannot_be_locked_joins_later_and_capture_continues(landing
         landing_env.flush()
         assert landing_env.capture().changes == 1
         assert members(landing_env) == {"t", "u"}
-        (message,) = told(landing_env, "publication-differs")
+        (message,) = messages(landing_env, "publication-differs")
         assert "it lacks public.busy" in message
         assert "lock timeout" in message
 
     landing_env.capture()
     assert members(landing_env) == {"t", "u", "busy"}
-    assert told(landing_env, "publication-differs")[1:] == [
+    assert messages(landing_env, "publication-differs")[1:] == [
         f"publication {landing_env.ctx.pipeline.publication} publishes what the patterns choose"
     ]
 
@@ -234,18 +234,18 @@ def test_a_role_that_does_not_own_a_table_says_once_what_its_owner_must_run(land
         for _ in range(2):
             capture.capture(replace(landing_env.ctx, connections=connections))
         assert members(landing_env) == {"t"}
-        (message,) = told(landing_env, "publication-differs")
+        (message,) = messages(landing_env, "publication-differs")
         assert "this role does not own every table" in message
         statement = message.rpartition("let its owner run: ")[2]
         assert statement == f'alter publication "{name}" add table only "public"."Their Own"'
         landing_env.sql(statement)
         capture.capture(replace(landing_env.ctx, connections=connections))
         assert states(landing_env) == {"t": "paused", "Their Own": "waiting"}
-        assert "its owner is another" in told(landing_env, "publication-changed")[0]
+        assert "its owner is another" in messages(landing_env, "publication-changed")[0]
 
         landing_env.sql(f"create table theirs (id int primary key); alter publication {name} owner to postgres")
         capture.capture(replace(landing_env.ctx, connections=connections))
-        assert "this role does not own it" in told(landing_env, "publication-differs")[-1]
+        assert "this role does not own it" in messages(landing_env, "publication-differs")[-1]
     finally:
         landing_env.sql(f"drop owned by {role}; drop role {role}")
 
@@ -262,7 +262,7 @@ def test_the_statement_for_an_adopted_publication_is_reported_once_and_its_owner
         landing_env.capture()
 
     assert members(landing_env) == {"t"}
-    (message,) = told(landing_env, "publication-differs")
+    (message,) = messages(landing_env, "publication-differs")
     assert "it was not made by Penstock" in message
     statements = message.rpartition("let its owner run: ")[2]
     landing_env.sql(statements)
@@ -270,7 +270,7 @@ def test_the_statement_for_an_adopted_publication_is_reported_once_and_its_owner
     assert members(landing_env) == {"u", "w"}
     assert states(landing_env) == {"t": "dropped", "u": "waiting", "w": "waiting"}
     landing_env.capture()
-    assert len(told(landing_env, "publication-differs")) == 2, "that it differs, and that it does no more"
+    assert len(messages(landing_env, "publication-differs")) == 2, "that it differs, and that it does no more"
 
     name = landing_env.ctx.pipeline.publication
     landing_env.sql(f"alter publication {name} drop table w")
@@ -414,7 +414,9 @@ def test_a_table_that_is_dropped_leaves_and_its_namesake_joins_as_another_table(
     found = {table.oid: table.state for table in landing_env.ctx.ledger.tables.all(landing_env.name)}
     assert found.pop(old.oid) == "dropped"
     assert list(found.values()) == ["new"]
-    assert told(landing_env, "table-removed")[0].startswith("public.t was dropped at the source; it is merged through")
+    assert messages(landing_env, "table-removed")[0].startswith(
+        "public.t was dropped at the source; it is merged through"
+    )
 
     landing_env.land("insert into t values (5, 'five')")
     copy_waiting(landing_env)
@@ -437,7 +439,7 @@ def test_a_table_that_left_and_came_back_between_two_captures_needs_a_copy_for_w
 
     assert states(landing_env) == {"t": "paused"}
     assert waiting.tables_to_announce(landing_env.ctx) == ["public.t"]
-    (message,) = told(landing_env, "publication-changed")
+    (message,) = messages(landing_env, "publication-changed")
     assert message.startswith(f"paused public.t: it was taken out of publication {name} and put back")
 
 

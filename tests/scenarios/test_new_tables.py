@@ -104,7 +104,7 @@ def test_a_table_that_left_is_complete_through_the_reported_position_and_is_copi
     env = env16
     env.bootstrap(TABLE.format("t") + TABLE.format("u"))
     env.land(CHANGES.format("u"))
-    told = sorted(env.sql("select * from u"))
+    reported = sorted(env.sql("select * from u"))
 
     env.settings["tables"] = {"include": ["public.*"], "exclude": ["public.u"]}
     env.land(CHANGES.format("u"))
@@ -112,14 +112,14 @@ def test_a_table_that_left_is_complete_through_the_reported_position_and_is_copi
     env.merge()
     (left,) = (table for table in env.ctx.ledger.tables.all(env.name) if table.name == "u")
     assert (left.state, left.complete_through) == ("dropped", left.left_lsn)
-    assert sorted(env.lake_rows("u", "id, note")) == told
+    assert sorted(env.lake_rows("u", "id, note")) == reported
     env.sql(CHANGES.format("u"))
     catch_up(env)
-    assert sorted(env.lake_rows("u", "id, note")) == told, "it stays as it was"
+    assert sorted(env.lake_rows("u", "id, note")) == reported, "it stays as it was"
 
     env.settings["tables"] = {"include": ["public.*"]}
     env.capture()
-    assert sorted(env.lake_rows("u", "id, note")) == told, "until it is copied"
+    assert sorted(env.lake_rows("u", "id, note")) == reported, "until it is copied"
     copy_new(env)
     catch_up(env)
     assert states(env) == {"t": "ready", "u": "ready"}

@@ -8,7 +8,7 @@ from penstock.errors import SourceError
 from penstock.flow.load import bootstrap
 from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.members import begin, members, states, told
+from tests.scenarios.members import begin, members, messages, states
 
 
 def test_a_table_that_is_known_by_names_of_other_objects_does_not_join_and_one_that_shows_some_is_told_of(
@@ -22,17 +22,17 @@ def test_a_table_that_is_known_by_names_of_other_objects_does_not_join_and_one_t
         landing_env.capture()
 
     assert members(landing_env) == {"t", "log"}
-    (message,) = told(landing_env, "no-usable-identity")
+    (message,) = messages(landing_env, "no-usable-identity")
     assert message.startswith(
         "public.rules matches tables.include and is not published, because its key has column role"
     )
-    (message,) = told(landing_env, "text-not-stored")
+    (message,) = messages(landing_env, "text-not-stored")
     assert message.startswith("public.log has column relation (regclass), whose text is the name of another object")
 
     landing_env.sql("alter table log add by regrole; alter table rules alter role type oid")
     landing_env.capture()
     assert states(landing_env) == {"t": "copied", "log": "waiting", "rules": "waiting"}
-    assert "columns relation (regclass), by (regrole)" in told(landing_env, "text-not-stored")[-1]
+    assert "columns relation (regclass), by (regrole)" in messages(landing_env, "text-not-stored")[-1]
 
 
 def test_a_key_that_becomes_one_of_names_pauses_its_table_and_no_copy_is_made_until_it_is_another(

@@ -32,9 +32,9 @@ def test_a_dropped_slot_is_found_looked_at_and_recovered_by_command(env16: Pipel
     assert refused.exit_code == Status.DECIDE
     assert "[slot-missing]" in refused.output
 
-    looked = penstock("recover")
-    assert looked.exit_code == 0, looked.output
-    assert "lost to the stream: changes from" in looked.output
+    preview = penstock("recover")
+    assert preview.exit_code == 0, preview.output
+    assert "lost to the stream: changes from" in preview.output
     assert env16.ctx.ledger.pipelines.get(env16.name).era == 1
 
     done = penstock("recover", "--no-dry-run")

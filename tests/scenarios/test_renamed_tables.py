@@ -11,7 +11,7 @@ from penstock.flow.verify.compare import compare
 from penstock.ledger.table_records import TableRecord
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.changelogs import flush, logged, now
-from tests.scenarios.members import told
+from tests.scenarios.members import messages
 
 LONG = "n" * 63
 HOSTILE = ('quo"te', "do.t", "Case", "${env:HOME}", LONG)
@@ -81,8 +81,8 @@ def test_renamed_tables_keep_their_rows_under_new_names_in_one_cut(env: Pipeline
     env.merge()
 
     public, far = f"{env.name}.public", f"{env.name}.far"
-    assert compare(env.ctx, settled(env)).equal, compare(env.ctx, settled(env))
-    assert {first[record.oid]: ".".join(record.target) for record in settled(env)} == {
+    assert compare(env.ctx, current(env)).equal, compare(env.ctx, current(env))
+    assert {first[record.oid]: ".".join(record.target) for record in current(env)} == {
         "one": f"{public}.uno",
         "blue": f"{public}.green",
         "green": f"{public}.blue",
@@ -147,7 +147,7 @@ def records(env: PipelineEnv) -> list[TableRecord]:
     return env.ctx.ledger.tables.all(env.name)
 
 
-def settled(env: PipelineEnv) -> list[TableRecord]:
+def current(env: PipelineEnv) -> list[TableRecord]:
     return [record for record in records(env) if record.state == "ready"]
 
 
@@ -170,7 +170,7 @@ def shown(env: PipelineEnv) -> dict[int, str]:
         "select table_namespace || '.' || table_name, metadata_location from iceberg_tables"
     )
     files = dict(rows)
-    return {record.oid: files[".".join(record.target)] for record in settled(env)}
+    return {record.oid: files[".".join(record.target)] for record in current(env)}
 
 
 @pytest.mark.slow
@@ -191,7 +191,7 @@ def test_a_name_that_is_taken_pauses_a_renamed_table_and_a_name_that_is_kept_sta
     env.spark.sql(f"drop table lake.{env.name}.public.b")
     env.sql('alter table alien rename to "x.y"')
     env.capture()
-    assert "public.x_y's" in told(env, "target-clash")[-1]
+    assert "public.x_y's" in messages(env, "target-clash")[-1]
     env.sql('alter table "x.y" rename to e')
     env.capture()
     for name in ("b", "e"):
@@ -203,7 +203,7 @@ def test_a_name_that_is_taken_pauses_a_renamed_table_and_a_name_that_is_kept_sta
     env.capture()
     env.merge()
     assert targets(env) == {name: name for name in ("b", "c", "e", "x_y")}
-    assert compare(env.ctx, settled(env)).equal
+    assert compare(env.ctx, current(env)).equal
     assert env.copies() == copied
 
     # kept names are those that readers know, also after a copy
@@ -211,10 +211,10 @@ def test_a_name_that_is_taken_pauses_a_renamed_table_and_a_name_that_is_kept_sta
     env.sql("alter table e rename to f; insert into f values (4); create table e (id int primary key)")
     env.capture()
     env.merge()
-    assert f"{env.name}.public.e is the lake's name of public.f" in told(env, "target-clash")[-1]
+    assert f"{env.name}.public.e is the lake's name of public.f" in messages(env, "target-clash")[-1]
     assert rebuild.switch(env.ctx, rebuild.resync(env.ctx, ["public.f"], env.submit), env.submit)
     assert targets(env) == {"b": "b", "c": "c", "f": "e", "x_y": "x_y"}
-    assert compare(env.ctx, settled(env)).equal
+    assert compare(env.ctx, current(env)).equal
 
 
 def paused(env: PipelineEnv, name: str) -> str | None:
@@ -223,4 +223,4 @@ def paused(env: PipelineEnv, name: str) -> str | None:
 
 
 def targets(env: PipelineEnv) -> dict[str, str]:
-    return {record.name: record.target[-1] for record in settled(env)}
+    return {record.name: record.target[-1] for record in current(env)}

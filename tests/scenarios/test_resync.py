@@ -221,8 +221,8 @@ def test_two_at_once_are_distinguished_by_a_clear_message(env16: PipelineEnv) ->
         rebuild.resync(env16.ctx, ["public.item"], submit)
 
     assert refused
-    told = dict(status.lines(status.status(env16.ctx)))
-    assert told["resync public.item"].startswith("copying since ")
+    reported = dict(status.lines(status.status(env16.ctx)))
+    assert reported["resync public.item"].startswith("copying since ")
     with pytest.raises(LedgerError, match=r"rebuild-open.*its resync"):
         rebuild.replay(env16.ctx, Replay(("public.item",)), env16.submit)
     rebuild.abandon(env16.ctx, ["public.item"])

@@ -31,10 +31,12 @@ def test_a_change_of_columns_alone_writes_no_data_file_and_is_an_event(env16: Pi
     assert compare(env16.ctx).equal
     assert {name: data_files(env16, name) for name in cases} == files
     assert env16.merge() is None, "nothing is left to do"
-    told = env16.ctx.ledger.events.unannounced(env16.name, "schema-followed")
-    assert {each.table_name for each in told} == {f"public.{name}" for name in cases}
-    assert [each.message for each in told if each.table_name == "public.renamed"] == ["column a was renamed to c"]
-    assert all(each.details["xid"] for each in told if each.details["rule"] not in ("drop-column", "replica-identity"))
+    reported = env16.ctx.ledger.events.unannounced(env16.name, "schema-followed")
+    assert {each.table_name for each in reported} == {f"public.{name}" for name in cases}
+    assert [each.message for each in reported if each.table_name == "public.renamed"] == ["column a was renamed to c"]
+    assert all(
+        each.details["xid"] for each in reported if each.details["rule"] not in ("drop-column", "replica-identity")
+    )
 
 
 def test_a_dropped_column_stays_with_what_it_held_or_goes(env16: PipelineEnv) -> None:

@@ -7,7 +7,7 @@ import pytest
 from penstock.flow.capture import run as capture
 from penstock.lsn import Lsn
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.stories import Story, begin, costs, happen, settle, tell, unlike, wrong
+from tests.scenarios.stories import Story, begin, catch_up, costs, happen, tell, unlike, wrong
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -66,7 +66,7 @@ LARGE = {
     "wider": Story(
         (NEW, "alter table {t} alter n type bigint", TOUCH, "update {t} set n = 5000000001 where n = 37", TOUCH),
         "columns",
-        told="metadata",
+        with_trigger="metadata",
     ),
     "wider_key": Story(
         (
@@ -78,7 +78,7 @@ LARGE = {
             TOUCH,
         ),
         "copy",
-        told="metadata",
+        with_trigger="metadata",
     ),
     "large_retyped": Story((NEW, "alter table {t} alter b type text using b || 'x'", TOUCH), "columns"),
     "key_changed": Story((NEW, TOUCH, BY_CODE, TOUCH, "update {t} set code = 'm' || code where n > 30", TOUCH)),
@@ -133,7 +133,7 @@ LARGE = {
     "renamed_truncated": Story(
         (NEW, "begin", "alter table {t} rename b to x", "truncate {t}", NEW, "commit", TOUCH),
         "columns",
-        told="metadata",
+        with_trigger="metadata",
     ),
     "truncated_twice": Story(
         (
@@ -149,7 +149,7 @@ LARGE = {
             TOUCH,
         ),
         "columns",
-        told="metadata",
+        with_trigger="metadata",
     ),
 }
 """Rows of before and of the window itself, updated without their large values, before and after the table changed."""
@@ -210,22 +210,22 @@ TREES = {
 }
 
 
-@pytest.mark.parametrize("told", [False, True], ids=["without_the_trigger", "with_the_trigger"])
-def test_rows_keep_large_values_over_every_change_of_their_window(env: PipelineEnv, told: bool) -> None:
-    found = tell(env, LARGE, MADE, told=told)
+@pytest.mark.parametrize("trigger", [False, True], ids=["without_the_trigger", "with_the_trigger"])
+def test_rows_keep_large_values_over_every_change_of_their_window(env: PipelineEnv, trigger: bool) -> None:
+    found = tell(env, LARGE, MADE, trigger=trigger)
 
     assert wrong(env) == []
-    assert unlike(LARGE, found, told=told) == {}
+    assert unlike(LARGE, found, trigger=trigger) == {}
 
 
-@pytest.mark.parametrize("told", [False, True], ids=["without_the_trigger", "with_the_trigger"])
-def test_partitions_and_names_change_with_and_without_the_trigger(env: PipelineEnv, told: bool) -> None:
+@pytest.mark.parametrize("trigger", [False, True], ids=["without_the_trigger", "with_the_trigger"])
+def test_partitions_and_names_change_with_and_without_the_trigger(env: PipelineEnv, trigger: bool) -> None:
     env.settings["lake"] = {"on_dropped_partition": "follow"}
-    found = tell(env, TREES, MADE, told=told)
+    found = tell(env, TREES, MADE, trigger=trigger)
 
     assert wrong(env) == []
     swapped = {"swapped_blue": "swapped_green", "swapped_green": "swapped_blue"}
-    assert unlike(TREES, {name: found[swapped.get(name, name)] for name in TREES}, told=told) == {}
+    assert unlike(TREES, {name: found[swapped.get(name, name)] for name in TREES}, trigger=trigger) == {}
 
 
 FAR_AHEAD = {
@@ -278,7 +278,7 @@ FAR_AHEAD = {
 
 def test_windows_that_end_before_the_look_that_read_them_are_read_together(env: PipelineEnv) -> None:
     """The catalog shows each window's columns as they are after the last one."""
-    begin(env, FAR_AHEAD, MADE, told=False)
+    begin(env, FAR_AHEAD, MADE, trigger=False)
     copied, ends = env.copies(), list[Lsn]()
     waiting = {name: list(story.steps) for name, story in FAR_AHEAD.items()}
     while any(waiting.values()):
@@ -289,7 +289,7 @@ def test_windows_that_end_before_the_look_that_read_them_are_read_together(env: 
     for end in ends:
         capture.capture_window(env.ctx, limit=end)
         env.merge()
-    settle(env)
+    catch_up(env)
 
     assert wrong(env) == []
-    assert unlike(FAR_AHEAD, costs(env, copied), told=False) == {}
+    assert unlike(FAR_AHEAD, costs(env, copied), trigger=False) == {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.stories import Story, costs, settle, tell, unlike, wrong
+from tests.scenarios.stories import Story, catch_up, costs, tell, unlike, wrong
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -47,14 +47,14 @@ STORIES = {
         ("alter table {t} add g int generated always as (n * 2) stored", "update {t} set n = 5 where id = 9"),
         made=PARTS,
         cost="copy",
-        told="metadata",
+        with_trigger="metadata",
     ),
     "generated_retyped_parts": Story(
         ("alter table {t} alter g type bigint", "update {t} set n = 5 where id = 9"),
         made=GENERATED.replace("))", ")) partition by range (id)")
         + "; create table {t}_a partition of {t} for values from (0) to (100); insert into {t} values (9, 9), (10, 10)",
         cost="copy",
-        told="metadata",
+        with_trigger="metadata",
     ),
     "generated_retyped": Story(
         ("alter table {t} alter g type bigint", "update {t} set n = 5 where id = 9"),
@@ -139,32 +139,32 @@ SET_EXPRESSION = Story(
     ("alter table {t} alter g set expression as (n * 3)", "update {t} set n = 5 where id = 9"),
     cost="copy",
     made=STORIES["generated_retyped_parts"].made,
-    told="metadata",
+    with_trigger="metadata",
 )
 SET_EXPRESSION_PLAIN = Story(SET_EXPRESSION.steps, made=STORIES["generated_retyped"].made)
 
 
-@pytest.mark.parametrize("told", [False, True], ids=["silent", "told"])
-def test_what_changes_no_row_of_the_lake_reads_nothing_again(env: PipelineEnv, told: bool) -> None:
+@pytest.mark.parametrize("trigger", [False, True], ids=["silent", "told"])
+def test_what_changes_no_row_of_the_lake_reads_nothing_again(env: PipelineEnv, trigger: bool) -> None:
     stories = STORIES
     (version,) = (int(row[0]) for row in env.sql("show server_version_num"))
     if version >= 170000:
         stories = {**STORIES, "expression_parts": SET_EXPRESSION, "expression": SET_EXPRESSION_PLAIN}
 
-    cost = tell(env, stories, PLAIN, told=told)
+    cost = tell(env, stories, PLAIN, trigger=trigger)
 
-    assert unlike(stories, cost, told=told) == {}
+    assert unlike(stories, cost, trigger=trigger) == {}
     assert wrong(env) == []
 
 
-@pytest.mark.parametrize("told", [False, True], ids=["silent", "told"])
+@pytest.mark.parametrize("trigger", [False, True], ids=["silent", "told"])
 def test_a_truncate_explains_no_file_where_its_transaction_wrote_rows_that_were_changed_silently(
-    env: PipelineEnv, told: bool
+    env: PipelineEnv, trigger: bool
 ) -> None:
-    cost = tell(env, REFILLED, V, told=told)
+    cost = tell(env, REFILLED, V, trigger=trigger)
 
     assert wrong(env) == []
-    assert unlike(REFILLED, cost, told=told) == {}
+    assert unlike(REFILLED, cost, trigger=trigger) == {}
 
 
 def test_a_partition_that_was_only_moved_to_another_file_before_the_first_capture_is_not_read_again(
@@ -175,7 +175,7 @@ def test_a_partition_that_was_only_moved_to_another_file_before_the_first_captur
     env16.sql("vacuum full t_a")
     env16.sql("insert into t values (195, 1)")
 
-    settle(env16)
+    catch_up(env16)
 
     assert costs(env16, copied) == {"t": "metadata"}
     assert wrong(env16) == []
@@ -189,9 +189,9 @@ def test_a_table_is_equal_after_its_last_column_was_dropped_and_when_it_has_one_
     env.settings["lake"] = {"on_dropped_column": policy}
     env.bootstrap("create table t (a int); alter table t replica identity full; insert into t values (1), (1), (2)")
     env.sql("insert into t values (3); delete from t where a = 2; alter table t drop a")
-    settle(env)
+    catch_up(env)
     assert wrong(env) == []
 
     env.sql("insert into t default values; alter table t add b text default 'b'; insert into t values ('c')")
-    settle(env)
+    catch_up(env)
     assert wrong(env) == []

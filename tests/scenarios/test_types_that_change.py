@@ -144,7 +144,7 @@ PASSING = {
             AFTER,
         ),
         "copy",
-        told="metadata",
+        with_trigger="metadata",
     ),
     "composite_of_a_window": Story(
         (
@@ -171,12 +171,12 @@ PASSING = {
 }
 
 
-@pytest.mark.parametrize("told", [False, True], ids=["without_the_trigger", "with_the_trigger"])
-def test_types_of_its_own_change_under_a_table(env: PipelineEnv, told: bool) -> None:
+@pytest.mark.parametrize("trigger", [False, True], ids=["without_the_trigger", "with_the_trigger"])
+def test_types_of_its_own_change_under_a_table(env: PipelineEnv, trigger: bool) -> None:
     stories = {**DOMAINS, **ENUMS, **COMPOSITES, **PASSING}
     env.settings["tables"] = {"include": ["public.*"], "exclude": ["public.*_other"]}
 
-    found = tell(env, stories, MADE, told=told)
+    found = tell(env, stories, MADE, trigger=trigger)
 
     assert wrong(env) == []
-    assert unlike(stories, found, told=told) == {}
+    assert unlike(stories, found, trigger=trigger) == {}

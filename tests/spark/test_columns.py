@@ -104,7 +104,7 @@ def test_an_added_column_stands_before_the_misfits(workbench: Workbench) -> None
 
 
 @pytest.mark.parametrize(
-    ("columns", "told"),
+    ("columns", "reason"),
     [
         ((KEY, replace(A, type=KEY.type)), "a has type string in the lake and maps to int now"),
         ((KEY, A, column("l", "int4[]", missing="{1}")), "default of the new column l"),
@@ -118,7 +118,7 @@ def test_an_added_column_stands_before_the_misfits(workbench: Workbench) -> None
         "clashing",
     ],
 )
-def test_any_other_difference_pauses_the_table_and_says_why(workbench: Workbench, columns: tuple, told: str) -> None:
+def test_any_other_difference_pauses_the_table_and_says_why(workbench: Workbench, columns: tuple, reason: str) -> None:
     table = workbench.table(KEY, A)
     workbench.land(table, tx(I(k=1, a="x")))
     workbench.merge()
@@ -128,7 +128,7 @@ def test_any_other_difference_pauses_the_table_and_says_why(workbench: Workbench
     [result] = workbench.merge()
 
     assert result.paused_slug == "schema-change"
-    assert told in result.paused_reason
+    assert reason in result.paused_reason
     table.columns = (KEY, A)
     assert workbench.rows(table) == before
 

@@ -141,11 +141,11 @@ def test_secrets_are_only_in_files_that_only_their_owner_reads(servers: Stack):
 
 
 def test_spark_defaults_hold_no_secret_and_no_address_of_the_catalog(servers: Stack):
-    told = (servers.project.spark_conf / "spark-defaults.conf").read_text()
+    reported = (servers.project.spark_conf / "spark-defaults.conf").read_text()
 
-    assert "spark.sql.catalog.lake.type jdbc" in told
-    assert "password" not in told.replace("(?i)secret|password|token", "")
-    assert "jdbc:postgresql" not in told
+    assert "spark.sql.catalog.lake.type jdbc" in reported
+    assert "password" not in reported.replace("(?i)secret|password|token", "")
+    assert "jdbc:postgresql" not in reported
 
 
 def test_secrets_are_not_shown_by_a_representation(servers: Stack):

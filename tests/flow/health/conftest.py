@@ -42,7 +42,7 @@ class Watched:
     """A pipeline under slot health: what it was told, and what it told."""
 
     env: PipelineEnv
-    told: list[Alert] = field(default_factory=list)
+    delivered: list[Alert] = field(default_factory=list)
 
     @property
     def slot(self) -> str:
@@ -65,7 +65,7 @@ class Watched:
         return flow.judge_pipeline(self.env.ctx, {"capture": DagState(paused=False)})
 
     def deliver(self, alert: Alert) -> Delivery:
-        self.told.append(alert)
+        self.delivered.append(alert)
         return Delivery(taken=1)
 
     def open_alarms(self) -> dict[str, str]:

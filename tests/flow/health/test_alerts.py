@@ -20,7 +20,7 @@ def due(**changes: Any) -> list[Alert]:
     return alerts("shop", [alarm(**changes)], RULES, NOW)
 
 
-def told(ago: timedelta, level: str = "warn") -> dict[str, Any]:
+def sent(ago: timedelta, level: str = "warn") -> dict[str, Any]:
     return {"last_notified_at": NOW - ago, "last_notified_level": level}
 
 
@@ -28,14 +28,14 @@ def told(ago: timedelta, level: str = "warn") -> dict[str, Any]:
     ("changes", "expected"),
     [
         ({}, "opened"),
-        (told(timedelta(minutes=5)), None),
-        (told(timedelta(hours=23)), None),
-        (told(timedelta(days=1)), "lasts"),
-        ({"level": "critical", **told(timedelta(minutes=5))}, "raised"),
-        ({"level": "critical", **told(timedelta(minutes=59), "critical")}, None),
-        ({"level": "critical", **told(timedelta(hours=1), "critical")}, "lasts"),
-        ({"level": "warn", **told(timedelta(hours=2), "critical")}, None),
-        ({"closed_at": NOW, **told(timedelta(minutes=5))}, "closed"),
+        (sent(timedelta(minutes=5)), None),
+        (sent(timedelta(hours=23)), None),
+        (sent(timedelta(days=1)), "lasts"),
+        ({"level": "critical", **sent(timedelta(minutes=5))}, "raised"),
+        ({"level": "critical", **sent(timedelta(minutes=59), "critical")}, None),
+        ({"level": "critical", **sent(timedelta(hours=1), "critical")}, "lasts"),
+        ({"level": "warn", **sent(timedelta(hours=2), "critical")}, None),
+        ({"closed_at": NOW, **sent(timedelta(minutes=5))}, "closed"),
     ],
 )
 def test_an_alarm_is_sent_when_it_opens_rises_lasts_and_ends(changes: Any, expected: str | None) -> None:
@@ -47,7 +47,7 @@ def test_an_alarm_is_sent_when_it_opens_rises_lasts_and_ends(changes: Any, expec
     [
         ({"level": "warn"}, ("mail",)),
         ({"level": "critical"}, ("mail", "pager:night")),
-        ({"level": "warn", "closed_at": NOW, **told(timedelta(0), "critical")}, ("mail", "pager:night")),
+        ({"level": "warn", "closed_at": NOW, **sent(timedelta(0), "critical")}, ("mail", "pager:night")),
     ],
 )
 def test_each_level_has_its_channels_and_an_end_goes_to_those_that_had_the_alarm(changes: Any, channels: Any) -> None:
@@ -96,7 +96,7 @@ def test_an_alert_leads_to_the_runbook_on_the_page_the_run_and_its_log() -> None
 
 
 def test_the_end_of_an_alarm_does_not_threaten() -> None:
-    (alert,) = due(closed_at=NOW, **told(timedelta(hours=1)))
+    (alert,) = due(closed_at=NOW, **sent(timedelta(hours=1)))
 
     assert alert.title.startswith("[penstock] closed: slot-retained")
     assert "next:" not in alert.text()

@@ -160,13 +160,13 @@ def test_each_alarm_arrives_once_and_ends_with_its_cause(desk: Desk, subtests: p
         with subtests.test(slug):
             end = bring_about(desk)
 
-            (told,) = desk.check()
-            assert slug in told
+            (reported,) = desk.check()
+            assert slug in reported
             assert f"https://airflow.example.com/cdc/runbooks/{slug}" in desk.hook.posts[-1]["message"]
             assert desk.check() == []
             end()
-            (told,) = desk.check()
-            assert told.startswith(f"closed: {slug} ")
+            (reported,) = desk.check()
+            assert reported.startswith(f"closed: {slug} ")
 
 
 def test_a_large_table_that_lands_part_after_part_is_not_stalled_and_one_that_hangs_is(desk: Desk) -> None:
@@ -179,12 +179,12 @@ def test_a_large_table_that_lands_part_after_part_is_not_stalled_and_one_that_ha
     assert desk.check() == [], "the ledger knows of nothing for three days, and a part has landed now"
 
     age_files(desk)
-    (told,) = desk.check()
-    assert told.startswith("WARN: copy-stalled copy ")
+    (reported,) = desk.check()
+    assert reported.startswith("WARN: copy-stalled copy ")
 
     env.ctx.landing.write_text(part, "a further one")
-    (told,) = desk.check()
-    assert told.startswith("closed: copy-stalled copy ")
+    (reported,) = desk.check()
+    assert reported.startswith("closed: copy-stalled copy ")
 
 
 def test_a_capture_tells_that_slot_health_is_paused_and_slot_health_that_it_is_not(desk: Desk) -> None:

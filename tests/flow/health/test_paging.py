@@ -19,8 +19,8 @@ def meet(watched: Watched, slug: str = "source-disk-full", task: str = TASK) -> 
     alarms.page(watched.env.ctx, tree(slug, "expected room, got none; make some"), task, watched.deliver)
 
 
-def told(watched: Watched) -> list[tuple[str, str, str]]:
-    return [(alert.happening, alert.alarm.slug, alert.level) for alert in watched.told]
+def delivered(watched: Watched) -> list[tuple[str, str, str]]:
+    return [(alert.happening, alert.alarm.slug, alert.level) for alert in watched.delivered]
 
 
 def test_every_error_that_pages_is_an_alarm_of_the_critical_level() -> None:
@@ -31,14 +31,14 @@ def test_every_error_that_pages_is_an_alarm_of_the_critical_level() -> None:
 def test_an_error_is_sent_once_and_again_only_at_its_interval(watched: Watched) -> None:
     for _ in range(3):
         meet(watched)
-    assert told(watched) == [("opened", "source-disk-full", "critical")]
-    assert "docs/runbooks/source-disk-full.md" in watched.told[0].text()
+    assert delivered(watched) == [("opened", "source-disk-full", "critical")]
+    assert "docs/runbooks/source-disk-full.md" in watched.delivered[0].text()
 
     watched.policy(critical={"repeat": 1})
-    while len(watched.told) == 1:
+    while len(watched.delivered) == 1:
         meet(watched)
 
-    assert told(watched)[1] == ("lasts", "source-disk-full", "critical")
+    assert delivered(watched)[1] == ("lasts", "source-disk-full", "critical")
 
 
 def test_it_ends_when_the_task_that_met_it_succeeds_and_not_when_another_does(watched: Watched) -> None:
@@ -49,15 +49,15 @@ def test_it_ends_when_the_task_that_met_it_succeeds_and_not_when_another_does(wa
     alarms.task_succeeded(watched.env.ctx, TASK, watched.deliver)
 
     assert watched.open_alarms() == {}
-    assert [happening for happening, _, _ in told(watched)] == ["opened", "closed"]
+    assert [happening for happening, _, _ in delivered(watched)] == ["opened", "closed"]
     meet(watched)
-    assert [happening for happening, _, _ in told(watched)] == ["opened", "closed", "opened"]
+    assert [happening for happening, _, _ in delivered(watched)] == ["opened", "closed", "opened"]
 
 
 def test_slot_health_neither_closes_nor_repeats_it(watched: Watched) -> None:
     watched.policy(critical={"repeat": 1})
     meet(watched)
-    before = len(watched.told)
+    before = len(watched.delivered)
 
     watched.noise(1)
     for _ in range(3):
@@ -65,7 +65,7 @@ def test_slot_health_neither_closes_nor_repeats_it(watched: Watched) -> None:
         watched.check()
 
     assert watched.open_alarms()["source-disk-full"] == "critical"
-    assert [alert for alert in watched.told[before:] if alert.alarm.slug == "source-disk-full"] == []
+    assert [alert for alert in watched.delivered[before:] if alert.alarm.slug == "source-disk-full"] == []
 
 
 def test_slot_health_sends_again_what_no_channel_has_taken(watched: Watched) -> None:
@@ -76,7 +76,7 @@ def test_slot_health_sends_again_what_no_channel_has_taken(watched: Watched) -> 
     assert any("[alert-undelivered]" in line for line in watched.env.lines)
     watched.check()
 
-    assert told(watched) == [("opened", "source-corrupt", "critical")]
+    assert delivered(watched) == [("opened", "source-corrupt", "critical")]
 
 
 def test_a_source_that_slot_health_has_sent_an_alert_of_gets_no_second_one(watched: Watched) -> None:
@@ -91,16 +91,18 @@ def test_a_source_that_slot_health_has_sent_an_alert_of_gets_no_second_one(watch
     alarms.page(watched.env.ctx, refused.value, TASK, watched.deliver)
 
     assert refused.value.slug == "source-auth"
-    assert [slug for _, slug, _ in told(watched)] == ["source-unreachable"]
+    assert [slug for _, slug, _ in delivered(watched)] == ["source-unreachable"]
     meet(watched)
-    assert [slug for _, slug, _ in told(watched)] == ["source-unreachable", "source-disk-full"], "that is other news"
+    assert [slug for _, slug, _ in delivered(watched)] == ["source-unreachable", "source-disk-full"], (
+        "that is other news"
+    )
 
 
 def test_an_alert_is_sent_even_if_the_ledger_cannot_record_it(watched: Watched) -> None:
     watched.env.name = "unknown"
     meet(watched, "source-corrupt")
 
-    assert told(watched) == [("opened", "source-corrupt", "critical")]
+    assert delivered(watched) == [("opened", "source-corrupt", "critical")]
     assert any("the ledger cannot record" in line for line in watched.env.lines)
 
 
@@ -109,7 +111,7 @@ def test_a_person_who_has_fixed_it_closes_it_by_resume(watched: Watched) -> None
     resume.resume(watched.env.ctx)
     assert watched.open_alarms() == {}
     watched.check()
-    assert [happening for happening, _, _ in told(watched)] == ["opened", "closed"]
+    assert [happening for happening, _, _ in delivered(watched)] == ["opened", "closed"]
 
     resume.resume(watched.env.ctx)
     assert watched.env.lines[-1].startswith("nothing to resume"), "and it says so"

@@ -46,7 +46,7 @@ def test_an_idle_slot_goes_from_warn_to_critical_to_unreserved_to_lost(watched: 
     assert watched.open_alarms() == {"slot-lost": "critical"}
 
     assert watched.slots() == {watched.slot}, "a dry run drops nothing"
-    happenings = [(alert.happening, alert.alarm.slug) for alert in watched.told]
+    happenings = [(alert.happening, alert.alarm.slug) for alert in watched.delivered]
     assert happenings.count(("opened", "slot-retained")) == happenings.count(("closed", "slot-retained")) == 1
     assert happenings.count(("raised", "slot-retained")) == happenings.count(("opened", "slot-lost")) == 1
     assert any("dry run, would run" in line for line in watched.env.lines)
@@ -311,7 +311,7 @@ def test_a_transaction_that_stays_open_is_named_and_the_alarm_closes_with_it(wat
         writer.execute("insert into t values (99, 'a secret value')")
         eventually(watched, "transaction-open-long")
         watched.check()
-        (alert,) = watched.told
+        (alert,) = watched.delivered
         assert "nightly" in alert.text()
         assert "secret" not in alert.text()
         writer.rollback()
@@ -329,7 +329,7 @@ def test_a_forgotten_prepared_transaction_is_named(watched: Watched) -> None:
     watched.check()
 
     assert watched.open_alarms()["transaction-prepared-long"] == "warn"
-    assert f'prepared "forgotten_{watched.env.name}"' in watched.told[0].text()
+    assert f'prepared "forgotten_{watched.env.name}"' in watched.delivered[0].text()
 
 
 def test_a_paused_capture_is_an_alarm_and_nothing_is_drained(watched: Watched) -> None:
@@ -352,7 +352,7 @@ def test_a_source_that_cannot_be_asked_is_an_alarm_that_closes_when_it_answers(
         server.password = password
 
     assert watched.open_alarms() == {"source-unreachable": "critical"}
-    assert [alert.alarm.slug for alert in watched.told] == ["source-unreachable"]
+    assert [alert.alarm.slug for alert in watched.delivered] == ["source-unreachable"]
     watched.check()
     assert watched.open_alarms() == {}
 
@@ -362,7 +362,7 @@ def test_a_pipeline_that_no_one_bootstrapped_is_looked_at_and_nothing_is_recorde
     watched.noise(40)
     watched.check()
 
-    assert watched.told == []
+    assert watched.delivered == []
     assert any("the ledger does not know it" in line for line in watched.env.lines)
 
 

@@ -60,7 +60,7 @@ def test_an_idle_timeout_is_foretold_and_then_recognised(impatient18: Server, wa
     watched.check()
 
     assert watched.open_alarms() == {"slot-lost": "critical"}
-    assert "idle_timeout" in watched.told[-1].text() + watched.told[-2].text()
+    assert "idle_timeout" in watched.delivered[-1].text() + watched.delivered[-2].text()
 
 
 def test_an_idle_timeout_is_raised_as_its_page_says(

@@ -28,9 +28,9 @@ def test_a_failing_statement_is_named_by_its_line_without_the_values_that_it_met
     )
     doubled = "insert into customer values (1, 'a secret');"
     double = planned(shop15, f"begin;\n{doubled}\n{doubled}\ncommit;", on=postgres16)
-    told = planned(shop15, "do $$ begin raise exception 'run 0041 first'; end $$", on=postgres16)
+    reported = planned(shop15, "do $$ begin raise exception 'run 0041 first'; end $$", on=postgres16)
 
-    assert (undefined.exit_code, double.exit_code, told.exit_code) == (3, 3, 3)
+    assert (undefined.exit_code, double.exit_code, reported.exit_code) == (3, 3, 3)
     assert (
         'the statement that ends at line 5 of 0042_change.sql failed: relation "nix" does not exist (42P01)'
         in undefined.output
@@ -39,7 +39,7 @@ def test_a_failing_statement_is_named_by_its_line_without_the_values_that_it_met
     assert "the statement that ends at line 3" in double.output
     assert "(23505)" in double.output
     assert "secret" not in double.output
-    assert "run 0041 first" in told.output
+    assert "run 0041 first" in reported.output
 
 
 def test_a_file_that_ends_inside_a_transaction_or_leads_elsewhere_is_refused(
