@@ -9,8 +9,8 @@ import pytest
 
 from penstock.config.model import Pipeline
 from penstock.flow.context import Context
-from penstock.flow.trial import looks
-from penstock.flow.trial.outcomes import Looks, outcomes
+from penstock.flow.trial import snapshots
+from penstock.flow.trial.outcomes import Migration, outcomes
 from penstock.shapes.effects import worst
 from penstock.source import session
 from stack.servers.postgres import Database, Server
@@ -56,12 +56,12 @@ def found(database: Database, statement: str) -> list[Any]:
     """Return what follows from a statement for the tables of a database."""
     ctx = Context(pipeline(), lambda conn_id: connection(database, conn_id), Path())
     with session.connect(ctx.source, what="test") as conn:
-        before = looks.settled(ctx, conn)
+        before = snapshots.take_snapshot(ctx, conn)
     database.execute(statement)
     with session.connect(ctx.source, what="test") as conn:
-        after = looks.settled(ctx, conn)
-        blank = looks.blank(conn, before.found, after.found)
-    return outcomes(ctx, Looks(before.found, after.found, after.alteration, blank))
+        after = snapshots.take_snapshot(ctx, conn)
+        blank = snapshots.blank(conn, before.found, after.found)
+    return outcomes(ctx, Migration(before.found, after.found, after.alteration, blank))
 
 
 @pytest.mark.slow

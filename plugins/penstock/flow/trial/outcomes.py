@@ -1,4 +1,4 @@
-"""What a migration means for each table: the decisions of capture, on a look before it and a look after it. Pure.
+"""What a migration means for each table: the decisions of capture, on the catalog before it and after it. Pure.
 
 Tables are taken for `ready`, so that everything that can be followed is. Where capture would look at rows or at the stream,
 which an empty scratch database does not have, the worse outcome is given and said to be that.
@@ -64,7 +64,7 @@ class TableOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
+class Migration:
     """Hold what the catalog says before and after, what capture would alter of the publication, and which leaves are `blank`.
 
     A leaf is blank that the migration made and that had no row when it was attached. `ddl_log` is what the event trigger logged.
@@ -77,13 +77,13 @@ class Looks:
     ddl_log: DdlLog = field(default_factory=DdlLog)
 
 
-def outcomes(ctx: Context, looks: Looks) -> list[TableOutcome]:
+def outcomes(ctx: Context, migration: Migration) -> list[TableOutcome]:
     """Return what follows for each table that a migration changes, by name."""
-    if broken := _without_publication(ctx, looks):
+    if broken := _without_publication(ctx, migration):
         return [broken]
-    known = {table.oid: _record(ctx, table) for table in looks.before.tables}
-    members = member_changes(known.values(), looks.after, split=False)
-    case = _Case(ctx, looks, _publishing(ctx, looks))
+    known = {table.oid: _record(ctx, table) for table in migration.before.tables}
+    members = member_changes(known.values(), migration.after, split=False)
+    case = _Case(ctx, migration, _publishing(ctx, migration))
     found = [*case.publication_altered(known)]
     found += [case.back(record, table) for record, table in members.back]
     found += [case.left(record) for record in members.left]
@@ -101,7 +101,7 @@ class _Case:
     """Decide one table after the other, as capture does."""
 
     ctx: Context
-    looks: Looks
+    migration: Migration
     publishing: tuple[Publishing, Publishing]
 
     def publication_altered(self, known: Mapping[int, TableRecord]) -> Iterator[TableOutcome]:
@@ -109,14 +109,14 @@ class _Case:
         if before.stamp != now.stamp:
             why = f"publication {self.ctx.pipeline.publication} is altered: {publication_options.changed(before, now)}"
             for record in known.values():
-                if record.oid in self.looks.after.by_oid:
+                if record.oid in self.migration.after.by_oid:
                     yield self._copied(record, Trouble.usual("publication-changed", why))
 
     def back(self, record: TableRecord, table: SourceTable) -> TableOutcome:
         return self._copied(record, Trouble.usual("publication-changed", came_back_reason(self.ctx, record, table)))
 
     def left(self, record: TableRecord) -> TableOutcome:
-        there = {relation.oid for relation in self.looks.after.relations}
+        there = {relation.oid for relation in self.migration.after.relations}
         what = (
             f"the table leaves publication {self.ctx.pipeline.publication}"
             if record.oid in there
@@ -130,7 +130,7 @@ class _Case:
         return TableOutcome(record.qualified, (change,))
 
     def joined(self, table: SourceTable) -> TableOutcome:
-        there = {name for each in self.looks.before.relations for name in (each.oid, each.qualified)}
+        there = {name for each in self.migration.before.relations for name in (each.oid, each.qualified)}
         new = table.oid not in there and table.qualified not in there  # one in place of another is filled, as a rule
         what = f"the table {'is new and ' if table.oid not in there else ''}joins publication {self.ctx.pipeline.publication}"
         if blocker := self._no_copy(table, joining=True):
@@ -151,9 +151,9 @@ class _Case:
 
     def refused(self) -> Iterator[TableOutcome]:
         """Yield the tables that the patterns choose and the publication does not take, where that is new."""
-        before = {table.oid for table in self.looks.before.candidates}
-        for notice in self.looks.alteration.notices if self.looks.alteration else ():
-            named = {table.oid: table.qualified for table in self.looks.after.candidates}
+        before = {table.oid for table in self.migration.before.candidates}
+        for notice in self.migration.alteration.notices if self.migration.alteration else ():
+            named = {table.oid: table.qualified for table in self.migration.after.candidates}
             if notice.oid is None or notice.oid in before or notice.oid not in named:
                 continue
             yield TableOutcome(
@@ -161,18 +161,18 @@ class _Case:
             )
 
     def compared(self, record: TableRecord) -> TableOutcome | None:
-        """Return the verdict over a table that is there before and after, or None where nothing of it changed."""
-        now = self.looks.after.by_oid.get(record.oid)
+        """Return what follows for a table that is there before and after, or None where nothing of it changed."""
+        now = self.migration.after.by_oid.get(record.oid)
         if now is None or Accepted(now.shape) == record.accepted:
             return None
         renamed = list(self._renamed(record, now))
         if renamed:
             record = replace(record, accepted=with_name(record.accepted, now.schema, now.name))
-        policy = policy_of(self.ctx, record, self.looks.before.sent)
-        decided = _planned(record, now, policy, self.looks.blank)
+        policy = policy_of(self.ctx, record, self.migration.before.sent)
+        decided = _planned(record, now, policy, self.migration.blank)
         if decided.reason is not None:
-            tables = (self.looks.before.by_oid[record.oid], now)
-            decided = self.looks.ddl_log.plan(record, tables, policy, decided)
+            tables = (self.migration.before.by_oid[record.oid], now)
+            decided = self.migration.ddl_log.plan(record, tables, policy, decided)
         if decided.reason is not None:
             worst_case = ""
             possible = leaves_to_inspect(record.columns, record.accepted.shape, now)
@@ -232,12 +232,12 @@ class _Case:
         return TableOutcome(record.qualified, (Change(trouble.slug, text, outcome, cost, readers),), copied=True)
 
     def _no_copy(self, table: SourceTable, *, joining: bool) -> str | None:
-        blocker = why_no_copy(table, self.looks.after.publication, joining=joining)
+        blocker = why_no_copy(table, self.migration.after.publication, joining=joining)
         return blocker.message if blocker else None
 
     def _shares_target(self, table: SourceTable) -> bool:
         target = self.ctx.pipeline.target(table.schema, table.name)
-        others = (other for other in self.looks.after.tables if other.oid != table.oid)
+        others = (other for other in self.migration.after.tables if other.oid != table.oid)
         return any(self.ctx.pipeline.target(other.schema, other.name) == target for other in others)
 
 
@@ -263,19 +263,19 @@ def _part(decided: Plan, now: SourceTable) -> tuple[str, str] | None:
     return None
 
 
-def _without_publication(ctx: Context, looks: Looks) -> TableOutcome | None:
-    before, now = looks.before.publication, looks.after.publication
+def _without_publication(ctx: Context, migration: Migration) -> TableOutcome | None:
+    before, now = migration.before.publication, migration.after.publication
     if before is None or (now is not None and now.oid == before.oid):
         return None
     what = "is gone or has another name" if now is None else "is another one of the same name"
     text = f"publication {ctx.pipeline.publication} {what}, so that no change can be read: capture halts"
-    copy = f"a copy of all tables: {names(table.qualified for table in looks.before.tables)}"
+    copy = f"a copy of all tables: {names(table.qualified for table in migration.before.tables)}"
     readers = UNTIL.format("a person has run `penstock recover`")
     return TableOutcome(PIPELINE, (Change("publication-missing", text, "pauses", copy, readers),))
 
 
-def _publishing(ctx: Context, looks: Looks) -> tuple[Publishing, Publishing]:
-    before, now, meant = looks.before.publication, looks.after.publication, ctx.pipeline.source.publish
+def _publishing(ctx: Context, migration: Migration) -> tuple[Publishing, Publishing]:
+    before, now, meant = migration.before.publication, migration.after.publication, ctx.pipeline.source.publish
     if before is None or now is None:
         raise AssertionError("expected a publication in the scratch database before and after")
     known = publication_options.publishing_of(before, None, meant)

@@ -1,11 +1,11 @@
 """Try a migration before it is run: on a scratch database with the source's schema, looked at as capture looks at the source.
 
-Nothing is changed at the source, in the ledger or in the lake. What is decided of the two looks is in `outcomes.py`.
+Nothing is changed at the source, in the ledger or in the lake. What is decided of the two snapshots is in `outcomes.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,12 +13,11 @@ from pathlib import Path
 from penstock.config.connections import Connection
 from penstock.errors import ConfigError, SourceError
 from penstock.flow.context import Context
-from penstock.flow.trial import ddl_log, looks
+from penstock.flow.trial import ddl_log, snapshots
 from penstock.flow.trial.copy_cost import Costs, costs
-from penstock.flow.trial.outcomes import PIPELINE, Looks, TableOutcome, outcomes
-from penstock.flow.trial.scratch_schema import differences
+from penstock.flow.trial.outcomes import PIPELINE, Migration, TableOutcome, outcomes
 from penstock.shapes.effects import Outcome, worst
-from penstock.shapes.source_table import SourceTable
+from penstock.shapes.source_table import SourceColumn, SourceTable
 from penstock.source import catalog_snapshot, publication, server_info, session
 from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.preflight.report import names
@@ -112,19 +111,19 @@ def try_files(ctx: Context, files: Sequence[Path], scratch: Scratch) -> Trial:
             if publication.read_publication(conn, ctx.pipeline.publication) is None:
                 publication.ensure(conn, ctx.pipeline)
             version = server_info.read_server(conn).version
-            before = looks.settled(ctx, conn, source.hindrance if source else None)
+            before = snapshots.take_snapshot(ctx, conn, source.hindrance if source else None)
         notes += said
         notes += _checked(source, before.found, complaints, dumped=not scratch.schema_files)
         ctx.progress(f"running {', '.join(file.name for file in files)}")
         tried = migration.run(tools, made.user, files)
         notes += [f"passed over: {error}" for error in tried.passed_over]
         with _session(ctx, made.user) as conn:
-            after = looks.settled(ctx, conn, source.hindrance if source else None)
-            blank = looks.blank(made.user, before.found, after.found)
+            after = snapshots.take_snapshot(ctx, conn, source.hindrance if source else None)
+            blank = snapshots.blank(made.user, before.found, after.found)
         with _session(ctx, made.admin) as conn:
             log = ddl_log.read_log(conn, token)
-    tables = outcomes(ctx, Looks(before.found, after.found, after.alteration, blank, log))
-    notes += looks.left_to_owner(ctx, before, after)
+    tables = outcomes(ctx, Migration(before.found, after.found, after.alteration, blank, log))
+    notes += snapshots.left_to_owner(ctx, before, after)
     known = costs(ctx, source.tables if source else ())
     return Trial(
         files=tuple(file.name for file in files),
@@ -190,7 +189,7 @@ def _build(ctx: Context, scratch: Scratch, tools: Programs, made: Connection) ->
 
 def _checked(source: _Source | None, before: CatalogSnapshot, complaints: Sequence[str], *, dumped: bool) -> list[str]:
     """Hold the scratch tables against the source's; return what to know, raise where a dump did not become the same."""
-    wrong = list(differences(source.tables, before.tables)) if source else []
+    wrong = list(_differences(source.tables, before.tables)) if source else []
     said = names(complaints)
     if wrong and dumped:
         because = f" The server said: {said}" if said else ""
@@ -200,6 +199,34 @@ def _checked(source: _Source | None, before: CatalogSnapshot, complaints: Sequen
         )
     notes = [f"the schema file is not what the source has: {names(wrong)}"] if wrong else []
     return [*notes, f"left out of the scratch database: {said}"] if said else notes
+
+
+def _differences(source: Iterable[SourceTable], scratch: Iterable[SourceTable]) -> Iterator[str]:
+    """Name what is otherwise in the scratch database, by table."""
+    made = {table.qualified: table for table in scratch}
+    for table in source:
+        found = made.get(table.qualified)
+        if found is None:
+            yield f"{table.qualified} is missing"
+            continue
+        if (found.kind, found.identity) != (table.kind, table.identity):
+            yield f"{table.qualified} has another kind or replica identity"
+        here, there = _columns(found), _columns(table)
+        yield from (f"{table.qualified}.{name} is missing" for name in there if name not in here)
+        yield from (f"{table.qualified}.{name} is not at the source" for name in here if name not in there)
+        yield from (
+            f"{table.qualified}.{name} is otherwise" for name in there if name in here and here[name] != there[name]
+        )
+
+
+def _columns(table: SourceTable) -> dict[str, tuple[object, ...]]:
+    return {column.name: _facts(column) for column in table.columns}
+
+
+def _facts(column: SourceColumn) -> tuple[object, ...]:
+    # oids and attnums are the database's own
+    kind = column.type
+    return (kind.schema, kind.name, kind.typmod, column.not_null, column.key, column.generated, column.identity)
 
 
 @contextmanager

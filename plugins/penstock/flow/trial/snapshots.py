@@ -1,4 +1,4 @@
-"""The looks at a scratch database before and after a migration, each as the next capture would find and leave the source."""
+"""The catalog of a scratch database before and after a migration, each as the next capture would find and leave the source."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from penstock.source.session import SourceSession
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
-    """Hold a look, what the patterns make of it, and why Penstock may not alter the publication, None where it did."""
+class Snapshot:
+    """Hold the catalog as found, what the patterns make of it, and why Penstock may not alter the publication, None where it did."""
 
     found: CatalogSnapshot
     alteration: Alteration | None
@@ -27,25 +27,25 @@ class Settled:
         return self.alteration.difference.statements(name) if self.alteration and self.blocker else ""
 
 
-def settled(ctx: Context, conn: SourceSession, hindrance: str | None = None) -> Settled:
-    """Look, after the publication follows the patterns as it does at the source: not where a `hindrance` is there.
+def take_snapshot(ctx: Context, conn: SourceSession, hindrance: str | None = None) -> Snapshot:
+    """Read the catalog, after the publication follows the patterns as it does at the source: not where a `hindrance` is there.
 
     Raises SourceError.
     """
     found = _read(ctx, conn)
     alteration = decide(ctx.pipeline, found, on_standby=False)
     if alteration is None:
-        return Settled(found, None, None)
+        return Snapshot(found, None, None)
     blocker = alteration.blocker or hindrance
     name, difference = ctx.pipeline.publication, alteration.difference
     if blocker is None and difference.missing:
         publication.add(conn, name, difference.missing)
     if blocker is None and difference.extra:
         publication.alter(conn, publication.remove_statement(name, difference.extra))
-    return Settled(_read(ctx, conn) if difference else found, alteration, blocker)
+    return Snapshot(_read(ctx, conn) if difference else found, alteration, blocker)
 
 
-def left_to_owner(ctx: Context, before: Settled, after: Settled) -> list[str]:
+def left_to_owner(ctx: Context, before: Snapshot, after: Snapshot) -> list[str]:
     """Say what the publication's owner has to run after the migration and did not have to before."""
     name = ctx.pipeline.publication
     if not after.steps(name) or after.steps(name) == before.steps(name):
