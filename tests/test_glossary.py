@@ -49,7 +49,6 @@ TERMS_OF_MODULES = {
     "schema",
     "shapes",
     "teardown",
-    "verdict",
     "windows",
 }
 WINGS_NAMED_OTHERWISE = {"verify": "verification", "maintain": "maintenance"}

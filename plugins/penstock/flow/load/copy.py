@@ -15,7 +15,7 @@ from penstock.flow import table_status
 from penstock.flow.context import Context
 from penstock.flow.load.spark_copy import TRIES, copied_files, copy_tables, passes, tables_at
 from penstock.flow.load.waiting import wait_for_open_transactions
-from penstock.flow.schema import named_objects, verdict_effects
+from penstock.flow.schema import apply_plan, named_objects
 from penstock.flow.schema.facts import table_facts
 from penstock.flow.spark_job import Submit
 from penstock.jobs.pointers import rebuilt
@@ -167,5 +167,5 @@ def _changed(ctx: Context, rebuild: RebuildRecord, now: SourceTable | None) -> b
         ctx.progress(f"{rebuild.qualified}: {decided.reason} while it was copied; copying it again")
         return True
     if decided.events:
-        ctx.ledger.rebuilds.reshape(ctx.name, rebuild.id, verdict_effects.grown(rebuild, decided, now))
+        ctx.ledger.rebuilds.reshape(ctx.name, rebuild.id, apply_plan.facts_after(rebuild, decided, now))
     return False

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from penstock.contract.manifest import FileEntry
 from penstock.flow.context import Context
 from penstock.flow.load.blockers import why_no_copy
-from penstock.flow.schema.verdict_effects import followed_changes
+from penstock.flow.schema.apply_plan import followed_changes
 from penstock.jobs.copy_plan import CopyRange
 from penstock.ledger.fetches import LandedFetch, NewFetch
 from penstock.ledger.records import SchemaChange

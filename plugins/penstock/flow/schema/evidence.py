@@ -13,10 +13,10 @@ from penstock.errors import Trouble
 from penstock.flow import table_status
 from penstock.flow.context import Context
 from penstock.flow.schema import truncated
+from penstock.flow.schema.apply_plan import Known, apply, keep_open, retire_rows
 from penstock.flow.schema.rewritten import Rewritten
 from penstock.flow.schema.run import Look, policy_of
 from penstock.flow.schema.undecided import Undecided
-from penstock.flow.schema.verdict_effects import Known, let_go, take, take_back
 from penstock.ledger.records import WindowRecord
 from penstock.ledger.relation_records import RelationNumbers
 from penstock.ledger.table_records import FetchRecord, TableRecord
@@ -171,15 +171,15 @@ def _resolve(ctx: Context, conn: SourceSession, case: Undecided, landed: Landed,
     if decided.reason is None:
         accepted = Accepted(case.now.shape)
         if decided.gone:
-            accepted = let_go(ctx, case.known, decided, accepted, server_info.sight(conn).lsn)
+            accepted = retire_rows(ctx, case.known, decided, accepted, server_info.sight(conn).lsn)
         known = case.best().events  # at the look
         events = tuple(event for event in decided.events if event not in known)
-        take(ctx, case.known, replace(decided, events=events), accepted)
+        apply(ctx, case.known, replace(decided, events=events), accepted)
     elif over:
-        take_back(ctx, case.known, case.with_explained(explained))
+        keep_open(ctx, case.known, case.with_explained(explained))
         table_status.stop(ctx, case.known, decided.trouble)
     elif seen or explained:
-        take(ctx, case.known, replace(case.best(), events=()), case.accepted(seen, explained))
+        apply(ctx, case.known, replace(case.best(), events=()), case.accepted(seen, explained))
 
 
 def _resolve_rewritten(ctx: Context, case: Rewritten, landed: Landed, window: WindowRecord) -> None:
@@ -194,9 +194,9 @@ def _resolve_rewritten(ctx: Context, case: Rewritten, landed: Landed, window: Wi
     if rewrites.doubtful or (over and not (rewrites.complete and _rows_kept(ctx, case, landed, token))):
         table_status.stop(ctx, case.known, replace(case.refusal, leaves_read=None).trouble)
     elif rewrites.complete:
-        take(ctx, case.known, case.proven(), Accepted(case.now.shape))
+        apply(ctx, case.known, case.proven(), Accepted(case.now.shape))
     else:
-        take(ctx, case.known, replace(case.best(), events=()), case.accepted(checked=True))
+        apply(ctx, case.known, replace(case.best(), events=()), case.accepted(checked=True))
 
 
 def _rows_kept(ctx: Context, case: Rewritten, landed: Landed, token: str | None) -> bool:
@@ -335,7 +335,7 @@ def _end_checks(ctx: Context, record: TableRecord, upto: Lsn) -> None:
     """Forget the enums that no later window can bring under another label."""
     waiting = {oid: through for oid, through in record.accepted.grown.items() if through > upto}
     if len(waiting) < len(record.accepted.grown):
-        take(ctx, record, Plan(record.columns), replace(record.accepted, grown=waiting))
+        apply(ctx, record, Plan(record.columns), replace(record.accepted, grown=waiting))
 
 
 def _copied_since(ctx: Context, record: TableRecord, upto: Lsn) -> bool:

@@ -14,9 +14,9 @@ from functools import cache
 from penstock.flow import table_policy, table_status
 from penstock.flow.context import Context
 from penstock.flow.schema import named_objects
+from penstock.flow.schema.apply_plan import Known, apply, await_copy, retire_rows
 from penstock.flow.schema.rewritten import Rewritten, open_case, waiting_files
 from penstock.flow.schema.undecided import Undecided, plan_of
-from penstock.flow.schema.verdict_effects import Known, await_copy, let_go, take
 from penstock.ledger.table_records import TableRecord, TableState
 from penstock.lsn import Lsn
 from penstock.shapes import enum_labels
@@ -104,7 +104,7 @@ def _follow(
     if now is not None and decided.reason is not None and decided.asks:
         case = _undecided(ctx, conn, known, now, policy, rows_sent=rows_sent)
     if case is not None and not case.is_refused:
-        take(ctx, known, case.best(), case.accepted())
+        apply(ctx, known, case.best(), case.accepted())
         return [case]
     if (
         is_logged
@@ -115,7 +115,7 @@ def _follow(
     ):
         rewritten = open_case(Rewritten(known, now, policy, rows_sent, decided, server_info.inserted(conn)))
         if rewritten is not None and not _accepted(conn, known, now).grown:
-            take(ctx, known, rewritten.meanwhile(), rewritten.accepted())
+            apply(ctx, known, rewritten.meanwhile(), rewritten.accepted())
             return [rewritten]
     if case is not None:
         return [case]
@@ -124,8 +124,8 @@ def _follow(
     elif now is not None:
         accepted = _accepted(conn, known, now)
         if decided.gone:
-            accepted = let_go(ctx, known, decided, accepted, place())
-        take(ctx, known, decided, accepted)
+            accepted = retire_rows(ctx, known, decided, accepted, place())
+        apply(ctx, known, decided, accepted)
     return []
 
 

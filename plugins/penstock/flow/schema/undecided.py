@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from penstock.flow.schema.verdict_effects import Known
+from penstock.flow.schema.apply_plan import Known
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
 from penstock.shapes.accepted import Accepted

@@ -20,7 +20,7 @@ from penstock.shapes.table_facts import TableFacts
 Known = TableRecord | RebuildRecord
 
 
-def let_go(ctx: Context, known: Known, decided: Plan, accepted: Accepted, lsn: Lsn) -> Accepted:
+def retire_rows(ctx: Context, known: Known, decided: Plan, accepted: Accepted, lsn: Lsn) -> Accepted:
     """Make a cut due at which the rows of partitions that are gone go, and return what says which go or stay."""
     names = ", ".join(each.name for each in decided.gone if not each.kept)
     if names and not ctx.ledger.barriers.add(ctx.name, lsn, reason=f"rows of {names} go from {known.qualified}"):
@@ -35,31 +35,31 @@ def let_go(ctx: Context, known: Known, decided: Plan, accepted: Accepted, lsn: L
 
 def await_copy(ctx: Context, known: Known, now: SourceTable) -> None:
     """Save what a table is now that has no copy yet: its first copy reads all rows as they are then, whatever the commands did."""
-    take(ctx, known, Plan(tuple(map(column_plan, now.columns)), now.identity), Accepted(now.shape))
+    apply(ctx, known, Plan(tuple(map(column_plan, now.columns)), now.identity), Accepted(now.shape))
 
 
-def take(ctx: Context, known: Known, decided: Plan, accepted: Accepted) -> None:
+def apply(ctx: Context, known: Known, decided: Plan, accepted: Accepted) -> None:
     """Save what was added, and what the catalog looks like now, with the partitions whose rows go."""
     accepted = replace(accepted, gone=accepted.gone or known.accepted.gone)
     if not decided.events and accepted == known.accepted:
         return
-    told = followed_changes(known.oid, decided) if known.state == "ready" else ()
-    _save(ctx, known, _with(known, decided, accepted), told)
+    events = followed_changes(known.oid, decided) if known.state == "ready" else ()
+    _save(ctx, known, _with(known, decided, accepted), events)
     if isinstance(known, TableRecord):
         for event in decided.events:
             ctx.progress(f"{known.qualified}: {event.text}")
 
 
-def take_back(ctx: Context, known: Known, accepted: Accepted) -> None:
+def keep_open(ctx: Context, known: Known, accepted: Accepted) -> None:
     """Save a table as it was at the look before, which had to leave it open, with what is sure meanwhile."""
     _save(ctx, known, replace(known.facts, accepted=accepted))
 
 
-def _save(ctx: Context, known: Known, facts_now: TableFacts, told: Sequence[SchemaChange] = ()) -> None:
+def _save(ctx: Context, known: Known, facts_now: TableFacts, events: Sequence[SchemaChange] = ()) -> None:
     if isinstance(known, RebuildRecord):
         ctx.ledger.rebuilds.reshape(ctx.name, known.id, facts_now)
     else:
-        ctx.ledger.tables.save(ctx.name, [facts_now], told)
+        ctx.ledger.tables.save(ctx.name, [facts_now], events)
 
 
 def followed_changes(oid: int, decided: Plan) -> list[SchemaChange]:
@@ -78,6 +78,6 @@ def _with(known: Known, decided: Plan, accepted: Accepted) -> TableFacts:
     )
 
 
-def grown(known: TableRecord | RebuildRecord, decided: Plan, now: SourceTable) -> TableFacts:
+def facts_after(known: TableRecord | RebuildRecord, decided: Plan, now: SourceTable) -> TableFacts:
     """Return the facts of a table with the columns that were added to it."""
     return _with(known, decided, Accepted(now.shape))
