@@ -30,9 +30,9 @@ def measure() -> list[Figure]:
         env.sql("alter table bench add column made uuid default gen_random_uuid()")
         env.capture()
         fetched = _seconds(env, None)
-        (fetch,) = env.ctx.ledger.fetches.all(env.name)
+        (fetch,) = env.ctx.ledger.loads.fetches(env.name)
         resynced = _seconds(env, [TABLE])
-        copied = env.ctx.ledger.tables.copies(env.name)[-1]
+        copied = env.ctx.ledger.loads.copies(env.name)[-1]
     return [
         Figure("column_fetch_rows_per_s", ROWS / fetched, "rows/s", ratio=resynced / fetched),
         Figure("column_fetch_landed_mib", fetch.bytes / (1 << 20), "MiB", ratio=fetch.bytes / copied.bytes),

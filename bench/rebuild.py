@@ -52,7 +52,7 @@ def measure() -> list[Figure]:
             env.capture()
         env.merge()
         replayed = _seconds(env, lambda: rebuild.replay(env.ctx, Replay((TABLE,)), env.submit))
-        (copied,) = {each.copy_lsn for each in env.ctx.ledger.rebuilds.all(env.name, states=["done"])}
+        (copied,) = {each.lsn for each in env.ctx.ledger.loads.builds(env.name, states=["done"])}
         changes = sum(window.rows for window in env.ctx.ledger.windows.all(env.name, after=copied))
         _require_equal(env)
     return [

@@ -211,7 +211,7 @@ class Demo:
 
     def figures(self) -> Figures:
         """Return what went through each stage; copies made after bootstrap's aside."""
-        copies = self.context.ledger.tables.copies(NAME)
+        copies = self.context.ledger.loads.copies(NAME)
         return Figures(
             load=self.totals(),
             copied_rows=sum(copied.rows for copied in copies if copied.started_at < self.watch.cuts()[0].published_at),

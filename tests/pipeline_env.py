@@ -201,7 +201,7 @@ class PipelineEnv:
 
     def copies(self) -> set[tuple[str, int]]:
         """Return the copies that were made of tables, by their id and the table's oid."""
-        return {(copy.id, copy.oid) for copy in self.ctx.ledger.tables.copies(self.name)}
+        return {(copy.copy_id or "", copy.oid) for copy in self.ctx.ledger.loads.copies(self.name)}
 
     def sql(self, statement: str) -> list[tuple[Any, ...]]:
         """Run one statement, or several, on the source."""

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from penstock.compare.pg_text import row_texts
-from penstock.ledger.table_records import CopyRecord, TableRecord
+from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.source import ddl_trigger
 from penstock.source.text_rows import rendered
 from stack.servers.postgres import Database
@@ -66,7 +66,7 @@ def _env(source: Database, home: PipelineEnv, number: int) -> Iterator[PipelineE
 
 def judge(env: PipelineEnv, model: Model) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield each table that capture calls sound, and what is wrong with it (nothing: equal)."""
-    copies = {copied.oid: copied for copied in env.ctx.ledger.tables.copies(env.name)}
+    copies = {copied.oid: copied for copied in env.ctx.ledger.loads.copies(env.name)}
     with rendered(env.ctx.reader, seconds=SECONDS, what="torture") as texts:
         for record in env.ctx.ledger.tables.all(env.name):
             if record.state not in JUDGED or record.left_lsn is not None or record.oid not in copies:
@@ -89,7 +89,7 @@ def judge(env: PipelineEnv, model: Model) -> Iterator[tuple[str, tuple[str, ...]
 def _unlike(
     env: PipelineEnv,
     record: TableRecord,
-    copied: CopyRecord,
+    copied: LoadRecord,
     table: Table,
     columns: Sequence[str],
     here: Counter[Any],
@@ -123,7 +123,7 @@ def _columns_that_differ(missing: list[Any], extra: list[Any], columns: Sequence
 # --- what was landed --------------------------------------------------------------------------------
 
 
-def landed(env: PipelineEnv, record: TableRecord, copied: CopyRecord) -> list[Row]:
+def landed(env: PipelineEnv, record: TableRecord, copied: LoadRecord) -> list[Row]:
     """Return a table's rows after its copy and every change; raises LookupError for a change of an absent row."""
     key = [column.name for column in record.columns if column.key]
     missing = {column.name: column.missing_text for column in record.columns}
@@ -187,7 +187,7 @@ class _Bag:
         return itertools.chain.from_iterable(itertools.repeat(dict(row), count) for row, count in self.rows.items())
 
 
-def _copied(env: PipelineEnv, copied: CopyRecord) -> Iterator[Row]:
+def _copied(env: PipelineEnv, copied: LoadRecord) -> Iterator[Row]:
     for entry in copied.files:
         for batch in env.ctx.landing.read(entry.path).to_batches():
             names = [name for name in batch.schema.names if name != "_misfits" or not _is_map(batch, name)]
@@ -199,7 +199,7 @@ def _is_map(batch: pa.RecordBatch, name: str) -> bool:
     return bool(pa.types.is_map(batch.schema.field(name).type))
 
 
-def _changes(env: PipelineEnv, record: TableRecord, copied: CopyRecord) -> list[dict[str, Any]]:
+def _changes(env: PipelineEnv, record: TableRecord, copied: LoadRecord) -> list[dict[str, Any]]:
     changes: list[dict[str, Any]] = []
     for window in env.ctx.ledger.windows.all(env.name):
         for entry in window.files:

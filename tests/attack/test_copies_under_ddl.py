@@ -75,7 +75,7 @@ def copied(env: PipelineEnv) -> dict[str, Counter[tuple[str | None, ...]]]:
     """Return what the finished copies hold, by table, as texts."""
     ledger, found = env.ctx.ledger, {}
     names = {table.oid: table for table in ledger.tables.all(env.name)}
-    for each in ledger.tables.copies(env.name, state="copied"):
+    for each in ledger.loads.copies(env.name, state="landed"):
         columns = [column.name for column in names[each.oid].columns]
         rows = [row for file in each.files for row in env.ctx.landing.read(file.path).to_pylist()]
         texts = (tuple(None if row[name] is None else str(row[name]) for name in columns) for row in rows)
@@ -171,7 +171,7 @@ def test_a_table_that_is_truncated_when_it_was_read_is_not_copied_again(
     bootstrap.copy(landing_env16.ctx, copy_without_spark)
     landing_env16.capture()
 
-    assert len({each.id for each in landing_env16.ctx.ledger.tables.copies(landing_env16.name)}) == 1
+    assert len({each.copy_id for each in landing_env16.ctx.ledger.loads.copies(landing_env16.name)}) == 1
     assert landed(landing_env16, "a", "id") == at_source(landing_env16, "a", "id"), "the stream has the TRUNCATE"
 
 

@@ -130,7 +130,7 @@ def test_a_table_over_which_no_query_can_be_planned_is_copied_whole_and_one_that
     assert sorted(bootstrap.copy(env.ctx, submit)) == ["public.sound", "public.whole"]
 
     tables = {table.name: table for table in env.ctx.ledger.tables.all(env.name)}
-    copied = {copy.oid: copy.rows for copy in env.ctx.ledger.tables.copies(env.name)}
+    copied = {copy.oid: copy.rows for copy in env.ctx.ledger.loads.copies(env.name)}
     assert {name: table.state for name, table in tables.items()} == {
         "sound": "copied", "whole": "copied", "filtered": "paused",
     }  # fmt: skip

@@ -107,7 +107,7 @@ def test_a_table_that_changed_is_copied_again_by_itself_and_readable_until_then(
     assert rebuild.switch(env.ctx, ids, env.submit)
 
     assert set(states(env).values()) == {"ready"}
-    assert {each.id: each.state for each in env.ctx.ledger.rebuilds.all(env.name, states=None)} == {ids[0]: "done"}
+    assert {each.id: each.state for each in env.ctx.ledger.loads.builds(env.name, states=None)} == {ids[0]: "done"}
     equal(env)
     follows(env)
     assert waiting.tables_to_announce(env.ctx) == []

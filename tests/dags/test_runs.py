@@ -272,7 +272,7 @@ def test_resync_and_replay_run_by_airflow_rebuild_tables(
     assert states(run("replay", deployed, tables=["public.t"], dry_run=False, shadow="then")) == done
     compared = compare(deployed.ctx)
     assert (compared.equal, compared.rows) == (True, 3)
-    kinds = [each.kind for each in deployed.ctx.ledger.rebuilds.all(deployed.name, states=["done"])]
+    kinds = [each.cause for each in deployed.ctx.ledger.loads.builds(deployed.name, states=["done"])]
     assert kinds == ["resync", "replay", "shadow"]
 
 
@@ -285,7 +285,7 @@ def test_a_request_that_cannot_be_is_refused_by_the_first_task_with_its_slug(dep
 
     slugs = [event.slug for event in deployed.ctx.ledger.events.all(deployed.name)]
     assert slugs[:3] == ["table-unknown", "table-not-ready", "table-unknown"]
-    assert deployed.ctx.ledger.rebuilds.all(deployed.name, states=None) == []
+    assert deployed.ctx.ledger.loads.builds(deployed.name, states=None) == []
 
 
 def merge_by_command(env: PipelineEnv) -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from penstock.ledger.table_records import CopyRecord, TableRecord
+from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.lsn import Lsn
 from tests.pipeline_env import PipelineEnv
 
@@ -61,19 +61,19 @@ def _texts(row: tuple[Any, ...]) -> Row:
     return tuple(None if value is None else str(value) for value in row)
 
 
-def _known(env: PipelineEnv, table: str) -> tuple[TableRecord, CopyRecord]:
+def _known(env: PipelineEnv, table: str) -> tuple[TableRecord, LoadRecord]:
     record = next(each for each in env.ctx.ledger.tables.all(env.name) if each.name == table)
-    (copied,) = (each for each in env.ctx.ledger.tables.copies(env.name) if each.oid == record.oid)
+    (copied,) = (each for each in env.ctx.ledger.loads.copies(env.name) if each.oid == record.oid)
     return record, copied
 
 
-def _copied(env: PipelineEnv, copied: CopyRecord) -> Iterator[dict[str, Any]]:
+def _copied(env: PipelineEnv, copied: LoadRecord) -> Iterator[dict[str, Any]]:
     for entry in copied.files:
         for row in env.ctx.landing.read(entry.path).to_pylist():
             yield dict(zip(row, _texts(tuple(row.values())), strict=True))  # some columns are values
 
 
-def _changes(env: PipelineEnv, record: TableRecord, copied: CopyRecord) -> tuple[list[dict[str, Any]], bool]:
+def _changes(env: PipelineEnv, record: TableRecord, copied: LoadRecord) -> tuple[list[dict[str, Any]], bool]:
     """Return the staged changes that the copy's snapshot did not see, in commit order, from the last TRUNCATE on.
 
     Before a TRUNCATE even the copy counts no more: it is not MVCC-safe, a copy under an older snapshot reads nothing.

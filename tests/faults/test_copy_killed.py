@@ -156,7 +156,7 @@ def proved(env: PipelineEnv) -> dict[int, str]:
     folder = f"{env.name}/copies"
     results = [Path(path) for path in env.ctx.landing.list(folder) if path.endswith(".json")]
     found = {int(path.stem): path.parent.name for path in results if path.stem != "plan"}
-    return found | {copied.oid: copied.id for copied in env.ctx.ledger.tables.copies(env.name, state="copied")}
+    return found | {copied.oid: copied.copy_id for copied in env.ctx.ledger.loads.copies(env.name, state="landed")}
 
 
 def goes_on_exactly(env: PipelineEnv) -> list[str]:
@@ -180,7 +180,7 @@ def goes_on_exactly(env: PipelineEnv) -> list[str]:
 
     assert env.ctx.ledger.pipelines.get(env.name).state == "running"
     assert position in (None, env.ctx.ledger.pipelines.get(env.name).consistent_point), "the slot was created again"
-    copies = {copied.oid: copied.id for copied in env.ctx.ledger.tables.copies(env.name, state="copied")}
+    copies = {copied.oid: copied.copy_id for copied in env.ctx.ledger.loads.copies(env.name, state="landed")}
     assert len(copies) == 3
     assert finished.items() <= copies.items(), "a finished table was copied again"
     assert differing(env) == []
@@ -224,7 +224,7 @@ def test_a_copy_killed_again_and_again_finishes_one_table_at_a_time(doomed: Pipe
     for expected in (1, 2):
         kill(doomed, Step.TEXT_WRITTEN, "after", 2)  # the first table that this run finishes is its last
         assert len(proved(doomed)) == expected
-    snapshots = {copied.snapshot for copied in doomed.ctx.ledger.tables.copies(doomed.name)}
+    snapshots = {copied.snapshot for copied in doomed.ctx.ledger.loads.copies(doomed.name)}
     assert len(snapshots) == 2, "each run copies under a snapshot of its own"
     assert goes_on_exactly(doomed) == []
 

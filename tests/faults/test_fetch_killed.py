@@ -128,7 +128,7 @@ def test_whatever_step_is_the_last_the_same_request_ends_it_without_a_copy(
 
     assert wrong(env, copied) == []
     assert story.table != "keyed" or missed(env) == {}
-    of_partitions = [each for each in env.ctx.ledger.fetches.all(env.name) if each.stays is not None]
+    of_partitions = [each for each in env.ctx.ledger.loads.fetches(env.name) if each.stays is not None]
     assert {each.rows for each in of_partitions} <= set(range(40)), "nothing else was read"
     slots = env.sql(f"select slot_name from pg_replication_slots where database = '{env.source.name}'")
     assert slots == [(env.ctx.pipeline.slot,)]

@@ -256,7 +256,7 @@ def everything_is_there(shop: Shop) -> None:
     for interval in shop.filled:
         assert changelogs.holds(env, shop.slot, "item", *interval)
     landed = [entry.path for window in env.ctx.ledger.windows.all(env.name) for entry in window.files]
-    copied = [entry.path for copy in env.ctx.ledger.tables.copies(env.name) for entry in copy.files]
+    copied = [entry.path for copy in env.ctx.ledger.loads.copies(env.name) for entry in copy.files]
     assert [path for path in (*landed, *copied) if not (env.landing / path).exists()] == []
 
 

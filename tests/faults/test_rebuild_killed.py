@@ -46,8 +46,8 @@ COPYING: list[Kill] = [
     (Step.REBUILD_COPY_STARTED, "after", 1),
     (Step.RANGE_LANDED, "after", 1),
     (Step.TEXT_WRITTEN, "after", 2),  # the result of the first table
-    (Step.REBUILD_COPY_FINISHED, "before", 1),
-    (Step.REBUILD_COPY_FINISHED, "after", 1),
+    (Step.COPY_FINISHED, "before", 1),
+    (Step.COPY_FINISHED, "after", 1),
 ]
 LOADING: list[Kill] = [
     (Step.DATA_FILES_TAKEN_OVER, "after", 1),
@@ -89,7 +89,7 @@ def test_whatever_step_is_the_last_the_same_request_ends_it(
 
     again(env, verb)
     follows(env)
-    assert env.ctx.ledger.rebuilds.all(env.name) == []
+    assert env.ctx.ledger.loads.builds(env.name) == []
 
 
 @pytest.mark.slow
@@ -102,7 +102,7 @@ def test_a_load_that_ends_between_files_and_commit_is_begun_again(env: PipelineE
 
     again(env, "resync")
     follows(env)
-    assert env.ctx.ledger.rebuilds.all(env.name) == []
+    assert env.ctx.ledger.loads.builds(env.name) == []
 
 
 def start_young(env: PipelineEnv) -> None:
@@ -136,7 +136,7 @@ def test_a_merge_that_was_overtaken_cannot_switch_a_table(env: PipelineEnv) -> N
     assert "ledger-conflict" in late.stderr
     assert snapshots(env) == before
     merge.publish(env.ctx, newer)
-    assert {each.id for each in env.ctx.ledger.rebuilds.all(env.name, states=["done"])} >= set(ids)
+    assert {each.id for each in env.ctx.ledger.loads.builds(env.name, states=["done"])} >= set(ids)
     equal(env)
     follows(env)
 
@@ -150,7 +150,7 @@ def test_a_switch_that_was_published_by_half_is_taken_over(new_pipeline: NewPipe
 
     env.merge(force=True)  # finds that the lake has moved
 
-    assert {each.state for each in env.ctx.ledger.rebuilds.all(env.name, states=None)} == {"done"}
+    assert {each.state for each in env.ctx.ledger.loads.builds(env.name, states=None)} == {"done"}
     equal(env)
     follows(env)
 

@@ -174,10 +174,10 @@ def test_maintenance_deletes_from_a_store_what_the_ledger_does_not_know(
     ctx.ledger.tables.save("swept", [facts(1, "a"), facts(2, "b")])
     for copy_id, oids in (("both", (1, 2)), ("newer", (1,))):
         copied = {oid: layout.copy_file(layout.copy_folder("swept", copy_id), f"{oid}-00000") for oid in oids}
-        ctx.ledger.tables.start_copy("swept", copy_id=copy_id, snapshot="700:705:701", lsn=START, oids=oids)
+        ctx.ledger.loads.start_copy("swept", copy_id=copy_id, snapshot="700:705:701", lsn=START, oids=oids)
         for oid, path in copied.items():
             ctx.landing.write_text(path, "rows")
-            ctx.ledger.tables.finish_copy(
+            ctx.ledger.loads.finish_copy(
                 "swept", copy_id=copy_id, oid=oid, files=[replace(entry(oid, version=0), path=path)]
             )
     known = layout.window_folder("swept", START, Lsn(START + 8), plan(ctx.ledger, "swept", START, START + 8))

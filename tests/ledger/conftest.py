@@ -138,9 +138,9 @@ def facts(oid: int, table: str, **changes: Any) -> TableFacts:
 def copy(
     ledger: Ledger, name: str, *oids: int, copy_id: str = "first", lsn: Lsn = START, snapshot: str = "700:705:701"
 ) -> None:
-    ledger.tables.start_copy(name, copy_id=copy_id, snapshot=snapshot, lsn=lsn, oids=oids)
+    ledger.loads.start_copy(name, copy_id=copy_id, snapshot=snapshot, lsn=lsn, oids=oids)
     for oid in oids:
-        ledger.tables.finish_copy(name, copy_id=copy_id, oid=oid, files=[entry(oid, version=0)])
+        ledger.loads.finish_copy(name, copy_id=copy_id, oid=oid, files=[entry(oid, version=0)])
 
 
 def set_state(ledger: Ledger, name: str, oid: int, state: str) -> None:

@@ -37,7 +37,7 @@ def test_an_era_ends_with_everything_that_its_slot_gave_a_meaning(ledger: Ledger
     record = ledger.pipelines.get(ready)
     assert (record.era, record.state, record.position, record.slot_intent_at) == (2, "bootstrapping", None, None)
     assert (record.slot_made, record.halted_slug, record.merge_attempt) == (None, None, None)
-    assert (ledger.windows.all(ready), ledger.tables.all(ready), ledger.tables.copies(ready)) == ([], [], [])
+    assert (ledger.windows.all(ready), ledger.tables.all(ready), ledger.loads.copies(ready)) == ([], [], [])
     assert [cut.era for cut in ledger.merges.cuts(ready)] == [1]
 
 

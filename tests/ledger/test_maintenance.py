@@ -79,7 +79,7 @@ def test_a_copy_is_forgotten_with_the_first_window_that_its_replay_needs(ledger:
     publish(ledger, ready, Lsn(START + 20), [PublishedTable(1), PublishedTable(2)])
     gone = ledger.maintenance.forget_landed(ready, before=now())
     assert sorted(gone.copies) == [("first", 1, 100), ("first", 2, 100)]
-    assert ledger.tables.copies(ready) == []
+    assert ledger.loads.copies(ready) == []
 
 
 def test_an_older_copy_stays_for_as_long_as_windows_do(ledger: Ledger, ready: str) -> None:
@@ -88,7 +88,7 @@ def test_an_older_copy_stays_for_as_long_as_windows_do(ledger: Ledger, ready: st
 
     assert ledger.maintenance.forget_landed(ready, before=now() - HOUR).copies == ()
     assert ledger.maintenance.forget_landed(ready, before=now()).copies == (("first", 1, 100),)
-    assert [(kept.id, kept.oid) for kept in ledger.tables.copies(ready)] == [("first", 2), ("second", 1)]
+    assert [(kept.copy_id, kept.oid) for kept in ledger.loads.copies(ready)] == [("first", 2), ("second", 1)]
 
 
 def test_what_the_landing_zone_must_hold_is_listed_for_every_era_and_state(ledger: Ledger, ready: str) -> None:

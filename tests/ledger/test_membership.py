@@ -1,7 +1,7 @@
 """Tables that join and leave, in the ledger: who waits, how far one that left is merged, what may be dropped."""
 
 import itertools
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -9,10 +9,10 @@ import pytest
 from penstock.errors import LakeError, Trouble
 from penstock.jobs.maintenance_plan import OldTable
 from penstock.ledger import Ledger
+from penstock.ledger.loads import NewBuild
 from penstock.ledger.merge_queue import PublishedTable
-from penstock.ledger.rebuilds import NewRebuild
 from penstock.lsn import Lsn
-from tests.ledger.conftest import START, capture, entry, facts, publish
+from tests.ledger.conftest import START, capture, copy, entry, facts, publish
 
 LATER = Lsn(START + 10)
 
@@ -23,6 +23,10 @@ def join(ledger: Ledger, name: str, oid: int, table: str, **changes: object) -> 
 
 def leave(ledger: Ledger, name: str, oid: int, through: Lsn = LATER, *, discard: bool = False) -> None:
     ledger.membership.leave(name, oid, through=through, discard=discard, message=f"{oid} left")
+
+
+def soon() -> datetime:
+    return datetime.now(UTC) + timedelta(seconds=1)
 
 
 def ring(ledger: Ledger, name: str, *, every: timedelta, paused: bool = False) -> list[int]:
@@ -124,13 +128,42 @@ def test_a_leaving_table_that_a_merge_pauses_is_dropped_at_the_next_look(ledger:
 
 
 def test_a_rebuild_of_a_table_that_left_is_given_up(ledger: Ledger, ready: str) -> None:
-    ledger.rebuilds.start(ready, [NewRebuild("r", "resync", facts(2, "b"), ("ns", "_penstock_new_r", "shop", "b"))])
+    ledger.loads.start(ready, [NewBuild("r", "resync", facts(2, "b"), ("ns", "_penstock_new_r", "shop", "b"))])
 
     leave(ledger, ready, 2)
 
-    assert ledger.rebuilds.all(ready) == []
-    (gone,) = ledger.rebuilds.all(ready, states=None)
+    assert ledger.loads.builds(ready) == []
+    (gone,) = ledger.loads.builds(ready, states=None)
     assert (gone.state, gone.slug) == ("given_up", "rebuild-given-up")
+
+
+def test_a_copy_that_was_not_loaded_holds_no_window_back_when_its_table_returns(ledger: Ledger, running: str) -> None:
+    ledger.tables.save(running, [facts(1, "a"), facts(2, "b")])
+    copy(ledger, running, 1, 2)
+    publish(ledger, running, START, [PublishedTable(1, 11, "first")])
+    capture(ledger, running, START, LATER, files=[entry(2)])
+    publish(ledger, running, LATER, [PublishedTable(1, 12)])
+    assert ledger.maintenance.old_windows(running, before=soon()) == [], "the copy of table 2 needs it"
+
+    leave(ledger, running, 2)
+    join(ledger, running, 2, "b")
+
+    assert [each.oid for each in ledger.loads.copies(running)] == [1]
+    assert [each.upto_lsn for each in ledger.maintenance.old_windows(running, before=soon())] == [LATER]
+    copy(ledger, running, 2, copy_id="again", lsn=LATER)
+    assert [(each.oid, each.copy_id) for each in ledger.loads.copies(running, state="landed")] == [(2, "again")]
+
+
+def test_a_table_that_is_merged_on_before_it_goes_keeps_the_copy_of_its_rebuild(ledger: Ledger, ready: str) -> None:
+    capture(ledger, ready, START, LATER)
+    ledger.loads.start(ready, [NewBuild("r", "resync", facts(2, "b"), ("ns", "_penstock_new_r", "shop", "b"))])
+    again = {"facts": {"r": facts(2, "b")}, "places": {"r": ("ns", "_penstock_new_r", "shop", "b")}}
+    ledger.loads.copy_again(ready, copy_id="second", snapshot="900:900:", lsn=LATER, **again)
+
+    leave(ledger, ready, 2)
+
+    assert states(ledger, ready)[2] == "ready"
+    assert [each.copy_id for each in ledger.loads.copies(ready, state="given_up")] == ["second"]
 
 
 def test_a_namesake_takes_the_target_of_a_table_that_left_and_of_no_other(ledger: Ledger, ready: str) -> None:

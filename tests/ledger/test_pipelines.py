@@ -154,7 +154,7 @@ def test_a_pipeline_that_was_torn_down_begins_a_new_era_and_keeps_its_history(le
 
     bootstrap(ledger, ready, point=Lsn(START + 900))
     assert ledger.windows.all(ready) == []
-    assert ledger.tables.copies(ready) == []
+    assert ledger.loads.copies(ready) == []
     assert ledger.tables.all(ready) == []
     assert ledger.pipelines.get(ready).era == 2
     assert ledger.merges.last_cut(ready) == before

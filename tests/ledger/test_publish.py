@@ -164,7 +164,7 @@ def test_a_copy_is_loaded_by_the_cut_that_names_it_and_no_other(ledger: Ledger, 
     publish(ledger, lake_rows, due, attempt, pointers, tables=[PublishedTable(3, 31, "late")])
     table = next(table for table in ledger.tables.all(due) if table.oid == 3)
     assert (table.state, table.complete_through, table.snapshot_id) == ("ready", END, 31)
-    assert {record.state for record in ledger.tables.copies(due)} == {"loaded"}
+    assert {record.state for record in ledger.loads.copies(due)} == {"done"}
 
 
 def test_tables_that_spark_had_to_pause_stay_behind(ledger: Ledger, lake_rows: Lake, due: str) -> None:
@@ -350,7 +350,7 @@ def test_adopting_keeps_the_states_that_need_a_person(ledger: Ledger, due: str) 
         ("paused", END),
         ("copied", END),
     ]
-    assert [record.state for record in ledger.tables.copies(due) if record.id == "again"] == ["copied"]
+    assert [record.state for record in ledger.loads.copies(due) if record.copy_id == "again"] == ["landed"]
     assert ledger.tables.resume(due, 1).state == "ready"
 
 
@@ -360,7 +360,7 @@ def test_adopting_loads_the_copy_that_the_lake_holds(ledger: Ledger, running: st
     adopt(ledger, running, "lost", lsn=START, tables=[PublishedTable(1, 21, "first"), PublishedTable(2, 22, "first")])
 
     assert [(table.state, table.complete_through) for table in ledger.tables.all(running)] == [("ready", START)] * 2
-    assert {record.state for record in ledger.tables.copies(running)} == {"loaded"}
+    assert {record.state for record in ledger.loads.copies(running)} == {"done"}
 
 
 def test_nothing_beyond_the_staged_windows_is_adopted(ledger: Ledger, due: str) -> None:

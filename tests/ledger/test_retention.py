@@ -23,9 +23,9 @@ from penstock.flow.context import Context
 from penstock.flow.maintain import retention
 from penstock.landing import layout
 from penstock.ledger import Ledger, new_attempt
+from penstock.ledger.loads import NewBuild
 from penstock.ledger.merge_queue import PublishedTable
 from penstock.ledger.merges import NewCut
-from penstock.ledger.rebuilds import NewRebuild
 from penstock.lsn import Lsn
 from tests.ledger.conftest import START, bootstrap, facts, plan, publish_cut, stage
 
@@ -124,27 +124,27 @@ class Model:
             return
         copied = self._begin_copy(oid)
         snapshot = f"{copied.xid}:{copied.xid}:"
-        self.ledger.tables.start_copy(
+        self.ledger.loads.start_copy(
             self.name, copy_id=copied.id, snapshot=snapshot, lsn=Lsn(self.position), oids=[oid]
         )
         self.copies[oid] = copied
         self.through.pop(oid, None)
         if self.chance.random() < 0.7:
-            self.ledger.tables.finish_copy(self.name, copy_id=copied.id, oid=oid, files=[self._entry(copied)])
+            self.ledger.loads.finish_copy(self.name, copy_id=copied.id, oid=oid, files=[self._entry(copied)])
             copied.state = "copied"
 
     def rebuild(self) -> None:
         oid = self.chance.choice(OIDS)
         if oid in self.rebuilds:
             id_, _ = self.rebuilds.pop(oid)
-            (record,) = (each for each in self.ledger.rebuilds.all(self.name) if each.id == id_)
-            self.ledger.rebuilds.give_up(self.name, record, slug="rebuild-given-up", reason="x")
+            (record,) = (each for each in self.ledger.loads.builds(self.name) if each.id == id_)
+            self.ledger.loads.give_up(self.name, record, reason="x")
             return
         newest, id_ = self.copies.get(oid), new_attempt()
-        kept = {copy.id for copy in self.ledger.tables.copies(self.name, state="loaded")}
+        kept = {copy.copy_id for copy in self.ledger.loads.copies(self.name, state="done")}
         if newest is not None and newest.state == "loaded" and newest.id in kept:
-            order = NewRebuild(id_, "replay", facts(oid, f"t{oid}"), ("ns", f"new{oid}"), copy_id=newest.id)
-            self.ledger.rebuilds.start(self.name, [order])
+            order = NewBuild(id_, "replay", facts(oid, f"t{oid}"), ("ns", f"new{oid}"), copy_id=newest.id)
+            self.ledger.loads.start(self.name, [order])
             self.rebuilds[oid] = (id_, newest)
 
     def pause(self) -> None:
@@ -191,13 +191,13 @@ class Model:
         assert not {*self.needed()} - there, "something that is needed was deleted"
 
         known = self.ledger.windows.all(self.name)
-        copies = self.ledger.tables.copies(self.name)
+        copies = self.ledger.loads.copies(self.name)
         listed = {entry.path for each in (*known, *copies) for entry in each.files}
         assert not listed - there, "the ledger lists a file that is gone"
         done = [window for window in known if window.state != "planned"]
         assert all(a.upto_lsn == b.from_lsn for a, b in pairwise(done)), "a hole among the windows"
 
-        replayable = {copied.id for copied in copies if copied.state == "loaded"}
+        replayable = {copied.copy_id for copied in copies if copied.state == "done"}
         for copied in self.copies.values():
             if copied.id in replayable:
                 since = [window for window in self.windows if window.xid is not None and window.xid >= copied.xid]
@@ -211,6 +211,30 @@ class Model:
         planned = [window for window in self.ledger.windows.all(self.name) if window.state == "planned"]
         folders = [layout.window_folder(self.name, w.from_lsn, w.upto_lsn, w.attempt) for w in planned]
         return {path for folder in folders for path in self.ctx.landing.list(folder)}
+
+
+def test_what_a_copy_that_was_given_up_has_written_stays_until_it_is_old(
+    ledger: Ledger, ready: str, connection: Connection, tmp_path: Path
+) -> None:
+    pipeline = Pipeline.model_validate(
+        {"name": ready, "tables": {"include": ["public.*"]}, "landing": {"uri": str(tmp_path)}}
+    )
+    ctx, id_ = Context(pipeline, lambda _: connection, tmp_path), new_attempt()
+    rows = layout.copy_file(layout.copy_folder(ready, id_), "1-00000")
+    order = NewBuild("r1", "resync", facts(1, "a"), ("ns", "new", "a"))
+    (resync,) = ledger.loads.start(ready, [order])
+    again = {"facts": {"r1": facts(1, "a")}, "places": {"r1": order.place}}
+    ledger.loads.copy_again(ready, copy_id=id_, snapshot="900:900:", lsn=Lsn(START), **again)
+    ctx.landing.write_text(rows, "half")
+    ledger.loads.give_up(ready, resync, reason="x")
+
+    assert retention.sweep(ctx, datetime.now(UTC)) == (0, 0)
+    assert rows in ctx.landing.list(ready), "Spark may still be writing"
+
+    gone = ledger.maintenance.forget_landed(ready, before=datetime.now(UTC) + timedelta(seconds=1))
+    assert [copy_id for copy_id, _, _ in gone.copies] == [id_]
+    retention.sweep(ctx, datetime.now(UTC))
+    assert rows not in ctx.landing.list(ready)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -231,10 +255,10 @@ def test_what_is_needed_is_never_deleted_and_nothing_else_stays(
         ctx.ledger.tables.save(name, [facts(oid, f"t{oid}") for oid in OIDS])
         for oid in OIDS:
             copied = model._begin_copy(oid)
-            ctx.ledger.tables.start_copy(
+            ctx.ledger.loads.start_copy(
                 name, copy_id=copied.id, snapshot=f"{copied.xid}:{copied.xid}:", lsn=Lsn(START), oids=[oid]
             )
-            ctx.ledger.tables.finish_copy(name, copy_id=copied.id, oid=oid, files=[model._entry(copied)])
+            ctx.ledger.loads.finish_copy(name, copy_id=copied.id, oid=oid, files=[model._entry(copied)])
             copied.state = "copied"
             model.copies[oid] = copied
         for _ in range(40):

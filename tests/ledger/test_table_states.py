@@ -92,7 +92,7 @@ def moved(transaction: Transaction, name: str, statement: str) -> dict[TableStat
 @pytest.mark.parametrize("statement", [name for name in MOVES if name != "merges/switch_tables"])  # in test_rebuilds
 def test_a_statement_moves_a_table_as_the_code_says(ledger: Ledger, running: str, statement: str) -> None:
     ledger.tables.save(running, [facts(1, "a")])
-    ledger.tables.start_copy(running, copy_id="c", snapshot="700:705:701", lsn=START, oids=[1])
+    ledger.loads.start_copy(running, copy_id="c", snapshot="700:705:701", lsn=START, oids=[1])
 
     with ledger.transaction() as transaction:
         said = {state: set(to) - {state} for state, to in MOVES[statement].items()}

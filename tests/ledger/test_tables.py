@@ -25,7 +25,7 @@ def states(ledger: Ledger, name: str) -> dict[int, str]:
 
 
 def start(ledger: Ledger, name: str, copy_id: str, *oids: int) -> None:
-    ledger.tables.start_copy(name, copy_id=copy_id, snapshot="1:1:", lsn=START, oids=oids)
+    ledger.loads.start_copy(name, copy_id=copy_id, snapshot="1:1:", lsn=START, oids=oids)
 
 
 def test_tables_are_remembered_with_their_columns_and_facts(ledger: Ledger, running: str) -> None:
@@ -103,42 +103,42 @@ def test_a_dropped_table_is_not_paused_and_no_event_says_so(ledger: Ledger, read
 
 def test_a_copy_takes_its_tables_from_copying_to_copied(ledger: Ledger, running: str) -> None:
     ledger.tables.save(running, [facts(1, "a"), facts(2, "b")])
-    started = ledger.tables.start_copy(running, copy_id="c", snapshot="700:705:701", lsn=START, oids=[1, 2])
+    started = ledger.loads.start_copy(running, copy_id="c", snapshot="700:705:701", lsn=START, oids=[1, 2])
     assert [(record.oid, record.state, record.lsn, record.snapshot) for record in started] == [
         (1, "copying", START, "700:705:701"),
         (2, "copying", START, "700:705:701"),
     ]
     assert states(ledger, running) == {1: "copying", 2: "copying"}
 
-    done = ledger.tables.finish_copy(running, copy_id="c", oid=1, files=[entry(1, rows=5), entry(1, rows=6)])
-    assert (done.state, done.rows, len(done.files)) == ("copied", 11, 2)
+    done = ledger.loads.finish_copy(running, copy_id="c", oid=1, files=[entry(1, rows=5), entry(1, rows=6)])
+    assert (done.state, done.rows, len(done.files)) == ("landed", 11, 2)
     assert states(ledger, running) == {1: "copied", 2: "copying"}
-    assert [record.oid for record in ledger.tables.copies(running, state="copying")] == [2]
+    assert [record.oid for record in ledger.loads.copies(running, state="copying")] == [2]
 
 
 def test_finishing_again_after_a_lost_answer_returns_the_copy(ledger: Ledger, running: str) -> None:
     ledger.tables.save(running, [facts(1, "a")])
     start(ledger, running, "c", 1)
-    done = ledger.tables.finish_copy(running, copy_id="c", oid=1, files=[entry(1)])
+    done = ledger.loads.finish_copy(running, copy_id="c", oid=1, files=[entry(1)])
 
-    assert ledger.tables.finish_copy(running, copy_id="c", oid=1, files=[entry(1)]) == done
+    assert ledger.loads.finish_copy(running, copy_id="c", oid=1, files=[entry(1)]) == done
     publish(ledger, running, START, [PublishedTable(1, 5, "c")])
-    assert ledger.tables.finish_copy(running, copy_id="c", oid=1, files=[entry(1)]).state == "loaded"
+    assert ledger.loads.finish_copy(running, copy_id="c", oid=1, files=[entry(1)]).state == "done"
     assert states(ledger, running) == {1: "ready"}
 
 
 def test_after_a_crash_only_the_unfinished_tables_are_copied_again(ledger: Ledger, running: str) -> None:
     ledger.tables.save(running, [facts(1, "a"), facts(2, "b")])
     start(ledger, running, "dead", 1, 2)
-    ledger.tables.finish_copy(running, copy_id="dead", oid=1, files=[entry(1)])
+    ledger.loads.finish_copy(running, copy_id="dead", oid=1, files=[entry(1)])
     start(ledger, running, "next", 2)
 
     with pytest.raises(LedgerError, match="expected copy dead to be the newest of table 2"):
-        ledger.tables.finish_copy(running, copy_id="dead", oid=2, files=[entry(2)])
-    ledger.tables.finish_copy(running, copy_id="next", oid=2, files=[entry(2)])
-    assert {(record.id, record.oid, record.state) for record in ledger.tables.copies(running)} == {
-        ("dead", 1, "copied"),
-        ("next", 2, "copied"),
+        ledger.loads.finish_copy(running, copy_id="dead", oid=2, files=[entry(2)])
+    ledger.loads.finish_copy(running, copy_id="next", oid=2, files=[entry(2)])
+    assert {(record.copy_id, record.oid, record.state) for record in ledger.loads.copies(running)} == {
+        ("dead", 1, "landed"),
+        ("next", 2, "landed"),
     }
 
 
@@ -147,8 +147,8 @@ def test_starting_the_same_copy_again_keeps_what_is_finished(ledger: Ledger, run
     start(ledger, running, "c", 1, 2)
     start(ledger, running, "c", 1, 2)
 
-    ledger.tables.finish_copy(running, copy_id="c", oid=1, files=[])
-    assert [record.state for record in ledger.tables.copies(running)] == ["copied", "copying"]
+    ledger.loads.finish_copy(running, copy_id="c", oid=1, files=[])
+    assert [record.state for record in ledger.loads.copies(running)] == ["landed", "copying"]
 
 
 def test_a_table_that_is_unknown_or_dropped_is_not_copied(ledger: Ledger, ready: str) -> None:
@@ -158,7 +158,7 @@ def test_a_table_that_is_unknown_or_dropped_is_not_copied(ledger: Ledger, ready:
         with pytest.raises(LedgerError, match="some are unknown or dropped"):
             start(ledger, ready, "c", *oids)
     assert states(ledger, ready) == {1: "ready", 2: "dropped"}
-    assert [record.id for record in ledger.tables.copies(ready)] == ["first", "first"]
+    assert [record.copy_id for record in ledger.loads.copies(ready)] == ["first", "first"]
 
 
 def test_a_table_dropped_while_it_was_copied_stays_dropped(ledger: Ledger, running: str) -> None:
@@ -167,15 +167,15 @@ def test_a_table_dropped_while_it_was_copied_stays_dropped(ledger: Ledger, runni
     set_state(ledger, running, 1, "dropped")
 
     with pytest.raises(LedgerError, match="or the table was dropped"):
-        ledger.tables.finish_copy(running, copy_id="c", oid=1, files=[])
-    assert ledger.tables.copies(running, state="copying") != []
+        ledger.loads.finish_copy(running, copy_id="c", oid=1, files=[])
+    assert ledger.loads.copies(running, state="copying") != []
 
 
 def test_a_table_paused_while_it_was_copied_comes_back_copied(ledger: Ledger, running: str) -> None:
     ledger.tables.save(running, [facts(1, "a")])
     start(ledger, running, "c", 1)
     ledger.tables.stop(running, 1, Trouble.usual("schema-change", "x"))
-    ledger.tables.finish_copy(running, copy_id="c", oid=1, files=[])
+    ledger.loads.finish_copy(running, copy_id="c", oid=1, files=[])
 
     assert states(ledger, running) == {1: "paused"}
     assert ledger.tables.resume(running, 1).state == "copied"
@@ -184,10 +184,10 @@ def test_a_table_paused_while_it_was_copied_comes_back_copied(ledger: Ledger, ru
 def test_a_new_copy_of_a_ready_table_keeps_the_loaded_one(ledger: Ledger, ready: str) -> None:
     copy(ledger, ready, 1, copy_id="again", lsn=Lsn(START + 5))
 
-    assert {(record.id, record.oid, record.state) for record in ledger.tables.copies(ready)} == {
-        ("first", 1, "loaded"),
-        ("first", 2, "loaded"),
-        ("again", 1, "copied"),
+    assert {(record.copy_id, record.oid, record.state) for record in ledger.loads.copies(ready)} == {
+        ("first", 1, "done"),
+        ("first", 2, "done"),
+        ("again", 1, "landed"),
     }
     assert states(ledger, ready) == {1: "copied", 2: "ready"}
 
@@ -196,11 +196,11 @@ def test_of_two_copies_started_at_once_only_the_newest_finishes(ledger: Ledger, 
     ledger.tables.save(running, [facts(1, "a")])
     together(lambda: start(ledger, running, "x", 1), lambda: start(ledger, running, "y", 1))
     outcomes = together(
-        *(lambda c=c: ledger.tables.finish_copy(running, copy_id=c, oid=1, files=[]) for c in ("x", "y"))
+        *(lambda c=c: ledger.loads.finish_copy(running, copy_id=c, oid=1, files=[]) for c in ("x", "y"))
     )
 
     assert sorted(isinstance(outcome, LedgerError) for outcome in outcomes) == [False, True]
-    assert len(ledger.tables.copies(running)) == 1
+    assert len(ledger.loads.copies(running)) == 1
 
 
 WATCHED = ("ready", "copied")

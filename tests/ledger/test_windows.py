@@ -240,9 +240,9 @@ def test_a_copied_table_is_due_from_the_first_change_that_its_snapshot_may_not_h
     ledger.tables.save(ready, [facts(3, "c")])
     assert ledger.windows.to_merge(ready).windows == ()
 
-    ledger.tables.start_copy(ready, copy_id="late", snapshot="9:12:10", lsn=Lsn(START + 35), oids=[3])
+    ledger.loads.start_copy(ready, copy_id="late", snapshot="9:12:10", lsn=Lsn(START + 35), oids=[3])
     assert ledger.windows.to_merge(ready).copies == {}
-    ledger.tables.finish_copy(ready, copy_id="late", oid=3, files=[entry(3, version=0)])
+    ledger.loads.finish_copy(ready, copy_id="late", oid=3, files=[entry(3, version=0)])
 
     queue = ledger.windows.to_merge(ready)
     assert [window.from_lsn for window in queue.windows] == [START + 10, START + 20, START + 30]

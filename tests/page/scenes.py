@@ -13,7 +13,7 @@ from penstock.conditions import Level
 from penstock.errors import Trouble
 from penstock.ledger import Ledger
 from penstock.ledger.health import FoundAlarm
-from penstock.ledger.rebuilds import NewRebuild, RebuildStep
+from penstock.ledger.loads import BuildStep, NewBuild
 from penstock.ledger.records import Level as EventLevel
 from penstock.lsn import Lsn
 from penstock.shapes.accepted import Accepted
@@ -156,6 +156,19 @@ class Scene:
             " (select max(lsn) from penstock.cut where pipeline = %(name)s) where pipeline = %(name)s"
         )
 
+    def load(self, id_: str, oid: int, **columns: object) -> None:
+        """Rows of a table that were read, or are."""
+        known = {"id": id_, "copy_id": id_, "era": 1, "copy_started_at": columns["started_at"], **columns}
+        names, values = ", ".join(known), ", ".join(f"%({name})s" for name in known)
+        self.run(
+            f"insert into penstock.load (pipeline, oid, schema, name, target, place, identity, columns, accepted, {names})"
+            f" select pipeline, oid, schema, name, target, target, identity, columns, accepted, {values}"
+            " from penstock.table where pipeline = %(pipeline)s and oid = %(oid)s",
+            pipeline=self.name,
+            oid=oid,
+            **known,
+        )
+
     def samples(
         self,
         *,
@@ -235,22 +248,14 @@ def changed_table(scene: Scene) -> None:
         f" verified_through = ({at}) where pipeline = %(name)s and oid = %(oid)s",
         oid=oid,
     )
-    scene.run(
-        "insert into penstock.copy (pipeline, id, oid, snapshot, lsn, needs_after, state, attnums, rows, bytes, started_at, finished_at)"
-        " values (%(name)s, 'first', %(oid)s, '1:1:', '0/1', '0/1', 'loaded', '{1}', 41234, 2500000, now() - interval '9 days',"
-        " now() - interval '9 days' + interval '47 seconds')",
-        oid=oid,
-    )
-    scene.run(
-        "insert into penstock.column_fetch (pipeline, id, oid, lsn, attnums, whole, state, rows, bytes, started_at, landed_at)"
-        " values (%(name)s, 'fetch', %(oid)s, '0/2', '{5}', true, 'landed', 40000, 400000, now() - interval '2 days', now())",
-        oid=oid,
-    )
-    scene.run(
-        "insert into penstock.column_fetch (pipeline, id, oid, lsn, attnums, whole, stays, leaves, started_at)"
-        " values (%(name)s, 'rows', %(oid)s, '0/3', '{1,5}', false, '[]', '{order_2026}', now() - interval '3 days')",
-        oid=oid,
-    )
+    began = datetime.now(UTC)
+    nine, two = began - timedelta(days=9), began - timedelta(days=2)
+    first = {"cause": "first", "state": "done", "attnums": [1], "rows": 41234, "bytes": 2500000}
+    scene.load("first", oid, **first, started_at=nine, copied_at=nine + timedelta(seconds=47), finished_at=nine)
+    columns = {"cause": "columns", "state": "landed", "attnums": [5], "whole": True, "rows": 40000, "bytes": 400000}
+    scene.load("fetch", oid, **columns, started_at=two, copied_at=began)
+    rows = {"cause": "partitions", "state": "copying", "attnums": [1, 5], "stays": "[]", "leaves": ["order_2026"]}
+    scene.load("rows", oid, **rows, started_at=began - timedelta(days=3))
     for rule, message in (
         ("drop-column", "column old_note was dropped"),
         ("retype-column", "column amount changed its type from numeric(10,2) to numeric(12,2)"),
@@ -296,11 +301,12 @@ def filling(scene: Scene) -> None:
 
 def rebuilding(scene: Scene) -> None:
     """A replay is half-way."""
-    place = ("shop", "_penstock_new_again", "shop", "order_line")
-    scene.ledger.rebuilds.start(scene.name, [NewRebuild("again", "replay", facts(16403, "order_line"), place, "first")])
-    scene.ledger.rebuilds.run(scene.name, ids=["again"], run="run")
-    step = RebuildStep("again", Lsn(START + 100 * 8 * MIB), 4711, 1_234_567, "building")
-    scene.ledger.rebuilds.advance(
+    place, copied = ("shop", "_penstock_new_again", "shop", "order_line"), datetime.now(UTC) - timedelta(days=9)
+    scene.load("first", 16403, cause="first", state="done", started_at=copied, copied_at=copied, finished_at=copied)
+    scene.ledger.loads.start(scene.name, [NewBuild("again", "replay", facts(16403, "order_line"), place, "first")])
+    scene.ledger.loads.run(scene.name, ids=["again"], run="run")
+    step = BuildStep("again", Lsn(START + 100 * 8 * MIB), 4711, 1_234_567, "building")
+    scene.ledger.loads.advance(
         scene.name, run="run", catalog=scene.ledger.connection, catalog_name="lake", pointers=[], steps=[step]
     )
 

@@ -40,10 +40,10 @@ def copy_waiting(env: PipelineEnv, *, wait: float = 20) -> list[str]:
         oids = [table.oid for table in tables]
         with session.connect(ctx.source, what="test") as conn:
             sources = [each for each in catalog.published_tables(conn, ctx.pipeline.publication) if each.oid in oids]
-        ctx.ledger.tables.start_copy(env.name, copy_id=copy_id, snapshot=exported.snapshot, lsn=exported.lsn, oids=oids)
+        ctx.ledger.loads.start_copy(env.name, copy_id=copy_id, snapshot=exported.snapshot, lsn=exported.lsn, oids=oids)
         copy_tables(ctx, exported, copy_id, sources, copy_without_spark)
     for oid in oids:
-        ctx.ledger.tables.finish_copy(
+        ctx.ledger.loads.finish_copy(
             env.name, copy_id=copy_id, oid=oid, files=copied_files(ctx, copy_id, oid, "t") or []
         )
     return [table.name for table in tables]

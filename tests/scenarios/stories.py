@@ -73,7 +73,7 @@ def costs(env: PipelineEnv, copied: set[tuple[str, int]]) -> dict[str, Cost]:
     """Return by table what was read at the source since there were these copies."""
     found: dict[str, Cost] = {table.name: "metadata" for table in env.ctx.ledger.tables.all(env.name)}
     names = {table.oid: table.name for table in env.ctx.ledger.tables.all(env.name)}
-    for fetch in env.ctx.ledger.fetches.all(env.name):
+    for fetch in env.ctx.ledger.loads.fetches(env.name):
         if fetch.oid in names:
             found[names[fetch.oid]] = "columns" if fetch.stays is None else "leaves"
     for _, oid in env.copies() - copied:

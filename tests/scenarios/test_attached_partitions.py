@@ -66,7 +66,7 @@ def test_only_the_rows_of_an_attached_partition_are_read(env: PipelineEnv) -> No
     assert equal(env)
     assert states(env) == dict.fromkeys(TABLES, "ready")
     assert env.copies() == copied, "no table was copied"
-    assert {each.rows for each in env.ctx.ledger.fetches.all(env.name)} == {49}
+    assert {each.rows for each in env.ctx.ledger.loads.fetches(env.name)} == {49}
     assert all(files[table] <= data_files(env, table) for table in TABLES), "no file was rewritten"
 
     for table in TABLES:
@@ -169,7 +169,7 @@ def test_whatever_became_of_partitions_their_rows_alone_are_read(env: PipelineEn
     assert equal(env, but="apart")
     names = {table.oid: table.name for table in tables(env)}
     assert {names[oid] for _, oid in env.copies() - copied} == WHOLE
-    rows = {names[each.oid]: each.rows for each in env.ctx.ledger.fetches.all(env.name)}
+    rows = {names[each.oid]: each.rows for each in env.ctx.ledger.loads.fetches(env.name)}
     assert rows.keys() == BEFORE.keys() - WHOLE - {"empty"}
     assert all(count < 120 for count in rows.values()), rows
 
@@ -200,7 +200,7 @@ def test_a_partition_bounded_outside_its_parent_keeps_no_row_of_another_in_the_l
 
     assert states(env) == dict.fromkeys(TABLES, "ready")
     assert equal(env)
-    assert {each.rows for each in env.ctx.ledger.fetches.all(env.name)} == {11}
+    assert {each.rows for each in env.ctx.ledger.loads.fetches(env.name)} == {11}
 
 
 @pytest.mark.slow
@@ -235,7 +235,7 @@ def test_a_second_partition_attached_while_the_first_is_read_is_read_with_it(
     assert equal(env)
     assert next(meanwhile, None) is None, "read twice"
     assert (states(env), env.copies()) == ({"keyed": "ready"}, copied)
-    assert [each.rows for each in env.ctx.ledger.fetches.all(env.name) if each.state == "landed"] == [6]
+    assert [each.rows for each in env.ctx.ledger.loads.fetches(env.name) if each.state == "landed"] == [6]
 
     # two that are landed one after the other, and merged together
     monkeypatch.undo()

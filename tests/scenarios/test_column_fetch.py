@@ -11,7 +11,7 @@ import pytest
 
 from penstock.flow.load import fetch as fetching
 from penstock.flow.load import run as rebuild
-from penstock.ledger.fetches import Fetches
+from penstock.ledger.loads import Loads
 from penstock.ledger.table_records import TableRecord
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin
@@ -137,7 +137,7 @@ def read(env: PipelineEnv) -> dict[str, set[str]]:
     names = {table.oid: table.name for table in tables(env)}
     return {
         names[each.oid]: {column for file in each.files for column in file.columns}
-        for each in env.ctx.ledger.fetches.all(env.name)
+        for each in env.ctx.ledger.loads.fetches(env.name)
     }
 
 
@@ -167,7 +167,7 @@ def test_a_renamed_label_costs_the_rows_that_hold_it(env: PipelineEnv) -> None:
     equal(env)
     assert env.copies() == copied, "no table was copied"
     names = {table.oid: table.name for table in tables(env)}
-    rows = {names[each.oid]: each.rows for each in env.ctx.ledger.fetches.all(env.name)}
+    rows = {names[each.oid]: each.rows for each in env.ctx.ledger.loads.fetches(env.name)}
     (held,) = env.sql("select count(*) from one where m in ('blue', 'new')")[0]
     assert rows == {"one": held, "two": 31, "three": 29}
 
@@ -204,11 +204,11 @@ class KilledError(Exception):
 
 
 STEPS = (
-    (Fetches, "start", "before"),
-    (Fetches, "start", "after"),
+    (Loads, "start_fetch", "before"),
+    (Loads, "start_fetch", "after"),
     (fetching, "copy_tables", "after"),
-    (Fetches, "land", "before"),
-    (Fetches, "land", "after"),
+    (Loads, "land", "before"),
+    (Loads, "land", "after"),
 )
 MOVED = """
 update t set id = -id where id % 5 = {0}; update t set a = a || '+' where id % 7 = {0}; delete from t where id % 11 = {0} + 1;

@@ -61,7 +61,7 @@ def test_a_copy_keeps_a_misfit_and_lands_the_other_ranges_as_values(env: Pipelin
         "from generate_series(1, 6000) n; update t set day = 'infinity' where id = 6000"
     )
 
-    (copied,) = env.ctx.ledger.tables.copies(env.name)
+    (copied,) = env.ctx.ledger.loads.copies(env.name)
     assert {dict(file.typed).get("day") for file in copied.files} == {"date", None}
     lake = {row[0]: row[1:] for row in env.lake_rows("t", "id, day, tags, _misfits")}
     source = {row[0]: row[1:] for row in env.sql("select id, day, tags from t where id < 6000")}

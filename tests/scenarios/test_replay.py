@@ -54,7 +54,7 @@ def test_a_bad_edit_by_hand_is_undone_in_one_cut(env16: PipelineEnv) -> None:
     assert rebuild.switch(env16.ctx, ids, env16.submit)
     equal(env16)
     follows(env16)
-    assert [each.kind for each in env16.ctx.ledger.rebuilds.all(env16.name, states=["done"])] == ["replay"] * 3
+    assert [each.cause for each in env16.ctx.ledger.loads.builds(env16.name, states=["done"])] == ["replay"] * 3
 
 
 @pytest.mark.slow
@@ -127,10 +127,10 @@ def test_what_the_landing_zone_no_longer_holds_is_refused_with_what_is_left(env1
     assert rebuild.switch(env16.ctx, ids, env16.submit)
     rebuild.replay(env16.ctx, Replay(("public.item",), shadow="again"), env16.submit)
     assert sorted(env16.lake_rows("item__again")) == at_source(env16)["item"]
-    first = min(each.lsn for each in env16.ctx.ledger.tables.copies(env16.name))
+    first = min(each.lsn for each in env16.ctx.ledger.loads.copies(env16.name))
     with pytest.raises(LakeError, match=r"range-unavailable.*available is ") as refused:
         rebuild.replay(env16.ctx, Replay(("public.item",), upto=str(Lsn(first)), shadow="gone"), env16.submit)
-    assert str(max(each.lsn for each in env16.ctx.ledger.tables.copies(env16.name))) in str(refused.value)
+    assert str(max(each.lsn for each in env16.ctx.ledger.loads.copies(env16.name))) in str(refused.value)
 
 
 @pytest.mark.slow

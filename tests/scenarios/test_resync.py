@@ -45,8 +45,8 @@ def test_a_table_is_copied_again_while_others_continue_and_the_old_one_stays_rea
     equal(env)
     assert {row[0] for row in env.lake_rows("item")}.isdisjoint({4, 5, 6})
     follows(env)
-    assert {each.state for each in env.ctx.ledger.rebuilds.all(env.name, states=None)} == {"done"}
-    assert env.ctx.ledger.rebuilds.all(env.name) == []
+    assert {each.state for each in env.ctx.ledger.loads.builds(env.name, states=None)} == {"done"}
+    assert env.ctx.ledger.loads.builds(env.name) == []
 
 
 @pytest.mark.slow
@@ -172,7 +172,7 @@ def test_a_table_is_switched_though_its_source_stands_still(
             env.sql("select pg_switch_wal()")  # as archive_timeout does where no one writes
             ids = rebuild.resync(env.ctx, ["public.item"], env.submit)
             assert rebuild.switch(env.ctx, ids, env.submit)
-            newest = max(env.ctx.ledger.tables.copies(env.name), key=lambda each: each.started_at)
+            newest = max(env.ctx.ledger.loads.copies(env.name), key=lambda each: each.started_at)
             assert newest.lsn % (16 << 20) == 0, "it stood still at the begin of a segment"
         equal(env)
 
@@ -226,7 +226,7 @@ def test_two_at_once_are_distinguished_by_a_clear_message(env16: PipelineEnv) ->
     with pytest.raises(LedgerError, match=r"rebuild-open.*its resync"):
         rebuild.replay(env16.ctx, Replay(("public.item",)), env16.submit)
     rebuild.abandon(env16.ctx, ["public.item"])
-    assert env16.ctx.ledger.rebuilds.all(env16.name) == []
+    assert env16.ctx.ledger.loads.builds(env16.name) == []
     ids = rebuild.resync(env16.ctx, ["public.item"], env16.submit)
     assert rebuild.switch(env16.ctx, ids, env16.submit)
     follows(env16)
@@ -254,7 +254,7 @@ def test_bad_input_is_refused_before_any_work(env16: PipelineEnv) -> None:
     ledger.pipelines.halt(env16.name, slug="slot-ahead", reason="gone")
     with pytest.raises(LedgerError, match="pipeline-halted"):
         rebuild.resync(env16.ctx, ["public.visit"], env16.submit)
-    assert ledger.rebuilds.all(env16.name, states=None) == []
+    assert ledger.loads.builds(env16.name, states=None) == []
 
 
 ITEM = ("public.item",)
@@ -280,7 +280,7 @@ def states(env: PipelineEnv) -> dict[str, str]:
 def kept(env: PipelineEnv, ids: list[str], table: str) -> list[tuple[object, ...]]:
     """Return the rows of the table that was replaced."""
     assert env.spark is not None
-    rebuilds = env.ctx.ledger.rebuilds.all(env.name, states=None)
+    rebuilds = env.ctx.ledger.loads.builds(env.name, states=None)
     (which,) = (each.id for each in rebuilds if each.name == table and each.id in ids)
     found = env.spark.sql(f"select * from lake.{env.name}._penstock_old_{which}.public.{table}")
     return sorted(tuple(row) for row in found.collect())

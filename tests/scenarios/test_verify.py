@@ -319,11 +319,11 @@ def test_a_table_that_is_copied_or_rebuilt_meanwhile_is_compared_or_skipped_and_
         {"account": "equal", "entry": "equal"}
     ] * len(meanwhile)
     assert meanwhile
-    assert env16.ctx.ledger.rebuilds.all(env16.name, states=["ready"]), (
+    assert env16.ctx.ledger.loads.builds(env16.name, states=["ready"]), (
         "it takes its name in the cut of the verification"
     )
     assert by_table(verified(env16))["account"].outcome == "equal"
-    assert {each.id for each in env16.ctx.ledger.rebuilds.all(env16.name, states=["done"])} == set(ids)
+    assert {each.id for each in env16.ctx.ledger.loads.builds(env16.name, states=["done"])} == set(ids)
 
     def merge() -> None:
         env16.merge()

@@ -52,9 +52,9 @@ def status(found: Status) -> dict[str, Any]:
         "rebuilds": [
             {
                 "table": each.qualified,
-                "kind": each.kind,
+                "kind": each.cause,
                 "state": each.state,
-                "rows": each.rows,
+                "rows": each.built_rows,
                 "through": _text(each.through_lsn),
                 "goal": _text(each.goal_lsn),
             }

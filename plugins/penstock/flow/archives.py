@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from penstock.errors import LakeError
 from penstock.flow.context import Context
-from penstock.ledger.table_records import RebuildRecord, TableRecord
+from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.shapes.gone_partitions import lost
 from penstock.shapes.leaves_to_inspect import values_changed
 from penstock.shapes.source_table import SourceTable
@@ -28,7 +28,7 @@ def only_in_lake(ctx: Context, record: TableRecord, now: SourceTable | None) -> 
     return list(dict.fromkeys([*(each.name for each in accepted.kept), *lost(accepted.shape, files)]))
 
 
-def lost_by(ctx: Context, record: TableRecord | None, rebuild: RebuildRecord) -> list[str]:
+def lost_by(ctx: Context, record: TableRecord | None, rebuild: LoadRecord) -> list[str]:
     """Name the partitions whose rows a rebuilt table does not have, where they are to be kept."""
     if record is None or not _keeps(ctx, record):
         return []

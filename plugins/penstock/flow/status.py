@@ -17,7 +17,7 @@ from penstock.ledger.health import AlarmRecord
 from penstock.ledger.maintenance import MaintenanceRecord
 from penstock.ledger.page import PipelinePanel
 from penstock.ledger.records import GapRecord, PipelineRecord
-from penstock.ledger.table_records import RebuildRecord, TableRecord
+from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.ledger.verifications import VerifiedTable
 from penstock.ledger.work import WorkNote
 from penstock.source import server_info, session, slot
@@ -143,7 +143,7 @@ def lines(found: Status) -> list[tuple[str, str]]:
         ("windows", _counts(known.windows)),
         ("not merged yet", f"{several(known.unmerged_rows, 'change')} in {several(known.unmerged_windows, 'window')}"),
         ("tables", _counts(known.tables)),
-        *((f"{each.kind} {each.qualified}", _rebuild_line(each)) for each in known.rebuilds),
+        *((f"{each.cause} {each.qualified}", _rebuild_line(each)) for each in known.rebuilds),
         ("last cut", f"{known.last_cut.lsn} at {known.last_cut.published_at:%F %T} UTC" if known.last_cut else "none"),
         *kept_lines(found.kept_spark),
         ("maintained", _maintained(found.maintenance)),
@@ -247,10 +247,10 @@ def _paused_line(table: TableRecord, answers: bool) -> str:
     return f"{sentence(f'[{table.paused_slug}] {table.paused_reason}')} {step} (docs/runbooks/{table.paused_slug}.md)."
 
 
-def _rebuild_line(rebuild: RebuildRecord) -> str:
+def _rebuild_line(rebuild: LoadRecord) -> str:
     """Say how far a table is that is being rebuilt."""
     through = (
-        f"built through {rebuild.through_lsn}, {several(rebuild.rows, 'row')}"
+        f"built through {rebuild.through_lsn}, {several(rebuild.built_rows, 'row')}"
         if rebuild.through_lsn
         else "nothing built yet"
     )

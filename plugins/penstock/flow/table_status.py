@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from penstock.errors import Trouble
 from penstock.flow.context import Context
-from penstock.ledger.table_records import RebuildRecord, TableRecord
+from penstock.ledger.table_records import LoadRecord, TableRecord
 
 
-def stop(ctx: Context, known: TableRecord | RebuildRecord, trouble: Trouble) -> None:
+def stop(ctx: Context, known: TableRecord | LoadRecord, trouble: Trouble) -> None:
     """Pause a table for what its trouble's remedy brings; end a rebuild, which has to begin again."""
     if isinstance(known, TableRecord):
         ctx.ledger.tables.stop(ctx.name, known.oid, trouble)
         ctx.progress(f"paused {known.qualified}: {trouble.reason}")
     else:
         give_up(ctx, known, trouble.reason)
-        ctx.progress(f"gave up the {known.kind} of {known.qualified}: {trouble.reason}")
+        ctx.progress(f"gave up the {known.cause} of {known.qualified}: {trouble.reason}")
 
 
-def give_up(ctx: Context, rebuild: RebuildRecord, reason: str) -> None:
+def give_up(ctx: Context, rebuild: LoadRecord, reason: str) -> None:
     """End a rebuild that cannot be finished; its table stays as it is."""
-    ctx.ledger.rebuilds.give_up(ctx.name, rebuild, slug="rebuild-given-up", reason=reason)
+    ctx.ledger.loads.give_up(ctx.name, rebuild, reason=reason)

@@ -8,8 +8,8 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
+from penstock.ledger.loads import BUILDS, OPEN, loads
 from penstock.ledger.pipelines import find, gaps
-from penstock.ledger.rebuilds import OPEN
 from penstock.ledger.records import (
     CutRecord,
     EventRecord,
@@ -20,7 +20,7 @@ from penstock.ledger.records import (
     WindowRecord,
 )
 from penstock.ledger.session import Part
-from penstock.ledger.table_records import RebuildRecord, TableRecord
+from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.ledger.tables import tables as tables_of
 from penstock.ledger.windows import windows
 from penstock.lsn import Lsn
@@ -43,7 +43,7 @@ class StatusRecord:
     last_cut: CutRecord | None
     gaps: tuple[GapRecord, ...]
     events: tuple[EventRecord, ...]
-    rebuilds: tuple[RebuildRecord, ...] = ()
+    rebuilds: tuple[LoadRecord, ...] = ()
 
 
 class Events(Part):
@@ -120,5 +120,5 @@ class Events(Part):
                 last_cut=cuts[0] if cuts else None,
                 gaps=tuple(gaps(transaction, name)),
                 events=tuple(transaction.records(EventRecord, "events/events", name=name, limit=_RECENT)),
-                rebuilds=tuple(transaction.records(RebuildRecord, "rebuilds/rebuilds", name=name, states=list(OPEN))),
+                rebuilds=tuple(loads(transaction, name, BUILDS, states=OPEN)),
             )

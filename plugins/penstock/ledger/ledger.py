@@ -12,15 +12,14 @@ from penstock.ledger.advisory_lock import AdvisoryLocks
 from penstock.ledger.barriers import Barriers
 from penstock.ledger.changelogs import Changelogs
 from penstock.ledger.events import Events
-from penstock.ledger.fetches import Fetches
 from penstock.ledger.health import SlotHealth
+from penstock.ledger.loads import Loads
 from penstock.ledger.maintenance import Maintenance
 from penstock.ledger.membership import Membership
 from penstock.ledger.merges import Merges
 from penstock.ledger.outcomes import Outcomes
 from penstock.ledger.page import PageQueries
 from penstock.ledger.pipelines import Pipelines
-from penstock.ledger.rebuilds import Rebuilds
 from penstock.ledger.session import Sessions
 from penstock.ledger.skips import Skips
 from penstock.ledger.summaries import Summaries
@@ -47,8 +46,7 @@ class Ledger(Sessions):
         self.membership = Membership(self)
         self.merges = Merges(self)
         self.barriers = Barriers(self)
-        self.rebuilds = Rebuilds(self)
-        self.fetches = Fetches(self)
+        self.loads = Loads(self)
         self.events = Events(self)
         self.maintenance = Maintenance(self)
         self.page = PageQueries(self)

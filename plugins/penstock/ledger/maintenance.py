@@ -14,10 +14,11 @@ from typing import Any
 from psycopg.types.json import Jsonb
 
 from penstock.jobs.maintenance_plan import OldTable, TableReport
+from penstock.ledger.loads import COPIES, loads
 from penstock.ledger.pipelines import lock
 from penstock.ledger.records import Row
 from penstock.ledger.session import Part
-from penstock.ledger.table_records import CopyRecord
+from penstock.ledger.table_records import LoadRecord
 from penstock.lsn import Lsn
 
 
@@ -76,7 +77,7 @@ class Needed:
     """
 
     windows: tuple[tuple[Lsn, Lsn, str], ...]
-    copies: tuple[CopyRecord, ...]
+    copies: tuple[LoadRecord, ...]
     fetches: frozenset[str]
     runs: frozenset[str]
 
@@ -174,9 +175,7 @@ class Maintenance(Part):
                 windows=tuple(
                     (a, b, attempt) for a, b, attempt in transaction.rows("maintenance/window_places", name=name)
                 ),
-                copies=tuple(
-                    transaction.records(CopyRecord, "tables/copies", name=name, id=None, oid=None, state=None)
-                ),
-                fetches=frozenset(id_ for (id_,) in transaction.rows("fetches/needed_fetches", name=name)),
+                copies=tuple(loads(transaction, name, COPIES, kept=True)),
+                fetches=frozenset(id_ for (id_,) in transaction.rows("loads/needed_fetches", name=name)),
                 runs=frozenset(attempt for (attempt,) in transaction.rows("maintenance/needed_runs", name=name)),
             )

@@ -15,6 +15,7 @@ from psycopg.types.json import Jsonb
 
 from penstock.errors import Trouble
 from penstock.jobs.pointers import place_of
+from penstock.ledger.loads import give_up
 from penstock.ledger.pipelines import lock
 from penstock.ledger.records import Level, Publishing
 from penstock.ledger.session import Part, Transaction
@@ -55,8 +56,8 @@ class Membership(Part):
         with self.transaction() as transaction:
             lock(transaction, name)
             if transaction.change("membership/leave_table", name=name, oid=oid, left_lsn=through, discard=discard):
-                _give_up(transaction, name, [oid], "the table left the publication")
-                transaction.change("membership/forget_copies_of_dropped", name=name, oid=oid)
+                give_up(transaction, name, "the table left the publication", oids=[oid])
+                transaction.change("loads/forget_copies", name=name, oids=[oid], loaded=False)
                 _note(transaction, name, oid, "table-removed", message)
 
     def hide(
@@ -86,8 +87,8 @@ class Membership(Part):
             stopped = [table for table in known if table.state not in ("new", "dropped")]
             stop(transaction, name, {table.oid: _after(table, trouble) for table in stopped}, noted=True)
             if transaction.change("membership/hide_tables", name=name, tables=Jsonb(rows), lsn=lsn, xid=xid):
-                _give_up(transaction, name, oids, trouble.reason)
-                transaction.change("membership/forget_copies_of_hidden", name=name, oids=oids)
+                give_up(transaction, name, trouble.reason, oids=oids)
+                transaction.change("loads/forget_copies", name=name, oids=oids, loaded=True)
                 only = oids[0] if len(oids) == 1 else None
                 _note(transaction, name, only, trouble.slug, message, level="error")
 
@@ -127,10 +128,6 @@ def _after(table: TableRecord, trouble: Trouble) -> Trouble:
     return replace(
         trouble, reason=f"{trouble.reason}; before that it was paused by {table.paused_slug}: {table.paused_reason}"
     )
-
-
-def _give_up(transaction: Transaction, name: str, oids: Sequence[int], reason: str) -> None:
-    transaction.change("membership/give_up_rebuilds_of", name=name, oids=list(oids), reason=reason)
 
 
 def _note(

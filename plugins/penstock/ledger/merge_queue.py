@@ -10,7 +10,7 @@ from penstock.contract.manifest import FileEntry
 from penstock.jobs.merge_plan import MET
 from penstock.jobs.pointers import Rename
 from penstock.ledger.records import CutRecord, PipelineRecord, WindowRecord
-from penstock.ledger.table_records import CopyRecord, FetchRecord, RebuildRecord, TableRecord
+from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.lsn import Lsn
 
 
@@ -76,12 +76,12 @@ class MergeQueue:
     upto: Lsn
     windows: tuple[WindowRecord, ...]
     tables: tuple[TableRecord, ...]
-    copies: dict[int, CopyRecord]
+    copies: dict[int, LoadRecord]
     last_cut: CutRecord | None
-    rebuilds: tuple[RebuildRecord, ...] = ()
+    rebuilds: tuple[LoadRecord, ...] = ()
     targets: dict[int, tuple[str, ...]] = field(default_factory=dict)
     marked: bool = False
-    fetches: tuple[FetchRecord, ...] = ()
+    fetches: tuple[LoadRecord, ...] = ()
     dropped: tuple[TableRecord, ...] = ()
     renames: tuple[Rename, ...] = ()
 
@@ -89,7 +89,7 @@ class MergeQueue:
         """Return the landing files that a table does not have yet, in order."""
         return [file for _, file in self.placed(table)]
 
-    def replacing(self, table: TableRecord) -> list[FetchRecord]:
+    def replacing(self, table: TableRecord) -> list[LoadRecord]:
         """Return the fetches of partitions' rows that a table does not have yet, in order."""
         return [each for each in self.fetches if each.oid == table.oid and each.stays is not None]
 

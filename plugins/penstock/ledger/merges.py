@@ -110,7 +110,7 @@ class Merges(Part):
             transaction.change("merges/begin_merge", name=name, attempt=new.attempt)
             listed = _listed(new.tables)
             transaction.change("merges/adopt_tables", name=name, lsn=new.lsn, tables=listed)
-            transaction.change("merges/load_copies", name=name, tables=listed)
+            transaction.change("loads/finish_loads", name=name, tables=listed)
             transaction.change("merges/switch_tables", name=name, lsn=new.lsn, tables=listed)
             transaction.change("merges/rename_targets", name=name, renames=_listed(_of_tables(new.renames)))
             return _record(transaction, name, new)
@@ -151,7 +151,7 @@ def _advance(transaction: Transaction, name: str, lsn: Lsn, tables: Sequence[Pub
     moved, rebuilt = ([table for table in tables if (table.rebuild is not None) is new] for new in (False, True))
     listed = _listed(moved)
     advanced = {oid for (oid,) in transaction.rows("merges/publish_tables", name=name, lsn=lsn, tables=listed)}
-    loaded = transaction.change("merges/load_copies", name=name, tables=listed)
+    loaded = transaction.change("loads/finish_loads", name=name, tables=listed)
     left = sorted({table.oid for table in moved} - advanced)
     switched = transaction.change("merges/switch_tables", name=name, lsn=lsn, tables=_listed(rebuilt))
     if left or switched != len(rebuilt) or loaded != sum(table.copy_id is not None for table in moved):

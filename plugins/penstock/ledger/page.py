@@ -18,7 +18,7 @@ from penstock.ledger.maintenance import MaintenanceRecord
 from penstock.ledger.records import Level, Row, TaskRef, WindowState
 from penstock.ledger.session import Part, Transaction
 from penstock.ledger.table_page import OneTable, TablePanel
-from penstock.ledger.table_records import RebuildKind, RebuildState
+from penstock.ledger.table_records import LoadCause, LoadState
 from penstock.ledger.work import WorkNote
 from penstock.lsn import Lsn
 
@@ -110,8 +110,8 @@ class RebuildPanel(Row):
     id: str
     oid: int
     table: str
-    kind: RebuildKind
-    state: RebuildState
+    kind: LoadCause
+    state: LoadState
     place: str
     through_lsn: Lsn | None
     end_lsn: Lsn | None

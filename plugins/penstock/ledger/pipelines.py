@@ -216,8 +216,9 @@ def _change(
 
 
 def _begin_era(transaction: Transaction, name: str) -> None:
+    ended = {"id": None, "oids": None, "reason": "the era of its slot has ended"}
+    transaction.change("loads/give_up_loads", name=name, **ended)
     for step in (
-        "pipelines/give_up_rebuilds",
         "pipelines/open_gap",
         "pipelines/begin_era",
         "pipelines/keep_targets",

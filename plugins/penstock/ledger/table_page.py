@@ -10,7 +10,7 @@ from penstock.conditions import Remedy
 from penstock.ledger.json_codec import column_from_json
 from penstock.ledger.records import Row, TaskRef
 from penstock.ledger.session import Transaction
-from penstock.ledger.table_records import FetchState
+from penstock.ledger.table_records import LoadState
 from penstock.ledger.verifications import Outcome
 from penstock.lsn import Lsn
 from penstock.shapes.mirror_column import MirrorColumn
@@ -128,7 +128,7 @@ class FetchPanel(Row):
 
     columns: list[str]
     partitions: list[str]
-    state: FetchState
+    state: LoadState
     rows: int
     bytes: int
     lsn: Lsn

@@ -1,4 +1,4 @@
-"""What the ledger remembers of tables, their copies and their rebuilds, one frozen record per row."""
+"""What the ledger remembers of tables and of their loads, one frozen record per row."""
 
 from __future__ import annotations
 
@@ -16,10 +16,8 @@ from penstock.shapes.mirror_column import MirrorColumn
 from penstock.shapes.table_facts import TableFacts
 
 TableState = Literal["new", "copying", "copied", "ready", "paused", "dropped"]
-CopyState = Literal["copying", "copied", "loaded"]
-FetchState = Literal["copying", "landed"]
-RebuildKind = Literal["resync", "replay", "shadow"]
-RebuildState = Literal["copying", "building", "ready", "done", "given_up"]
+LoadCause = Literal["first", "resync", "columns", "partitions", "replay", "shadow"]
+LoadState = Literal["copying", "landed", "building", "ready", "done", "given_up"]
 
 
 @dataclass(frozen=True)
@@ -84,66 +82,16 @@ class TableRecord(Row):
 
 
 @dataclass(frozen=True)
-class CopyRecord(Row):
-    """Hold the copy of one table under one snapshot (text of pg_current_snapshot()).
+class LoadRecord(Row):
+    """Hold rows of one table that were read under one snapshot (text of pg_current_snapshot()), and what became of them.
 
-    Every transaction that the snapshot sees had committed before `lsn`; some that it does not see had, too. What it does
-    not see lies in windows after `needs_after`. The files' columns have these `attnums`.
-    """
+    Every transaction that the snapshot sees had committed before `lsn`, 0 before anything is read; of a copy some that it does
+    not see had, too. What it does not see lies in windows after `needs_after`. The `files` lie in the folder of `copy_id`, and have
+    columns of these `attnums`. Of fetched columns `whole` says that these are the values of all rows: then what was landed of them
+    before counts for nothing. Fetched rows of partitions replace all rows of before that are within none of the bounds that `stays` has.
 
-    pipeline: str
-    id: str
-    oid: int
-    snapshot: str
-    lsn: Lsn
-    needs_after: Lsn
-    state: CopyState
-    files: tuple[FileEntry, ...]
-    rows: int
-    bytes: int
-    started_at: datetime
-    finished_at: datetime | None
-    attnums: list[int]
-
-    @classmethod
-    def from_row(cls, **row: Any) -> Self:
-        """Read one row."""
-        return cls(**{**row, "files": tuple(map(FileEntry.from_json, row["files"]))})
-
-
-@dataclass(frozen=True)
-class FetchRecord(Row):
-    """Hold values of some columns of one table that were read under a snapshot, of all that was committed before `lsn`.
-
-    `whole` says that these are the columns' values of all rows: then what was landed of them before counts for nothing.
-    With `stays` the files hold whole rows, as copies do, of columns with these `attnums`: they replace all rows of before that are
-    within none of these bounds.
-    """
-
-    pipeline: str
-    id: str
-    oid: int
-    lsn: Lsn
-    attnums: tuple[int, ...]
-    whole: bool
-    stays: list[list[list[Any]]] | None
-    state: FetchState
-    files: tuple[FileEntry, ...]
-    rows: int
-    bytes: int
-
-    @classmethod
-    def from_row(cls, **row: Any) -> Self:
-        """Read one row."""
-        return cls(**{**row, "attnums": tuple(row["attnums"]), "files": tuple(map(FileEntry.from_json, row["files"]))})
-
-
-@dataclass(frozen=True)
-class RebuildRecord(Row):
-    """Hold one table that is being rebuilt at `place`, from its copy and the windows since.
-
-    `through_lsn` is how far `snapshot_id` of the fresh table holds every change, None until its copy is loaded. In place
-    it takes the target's name when a cut is published; a shadow stays at its place as of `goal_lsn`. `run` is the
+    What is built lies at `place`: `through_lsn` is how far `snapshot_id` of it holds every change, None until the copy is
+    loaded. In place it takes the target's name when a cut is published; a shadow stays at its place as of `goal_lsn`. `run` is the
     Spark run that may advance it; `after` is the position from which it needs windows; `former` is what the table that
     it replaced looked like.
     """
@@ -152,8 +100,8 @@ class RebuildRecord(Row):
     id: str
     oid: int
     era: int
-    kind: RebuildKind
-    state: RebuildState
+    cause: LoadCause
+    state: LoadState
     schema: str
     name: str
     target: tuple[str, ...]
@@ -162,27 +110,37 @@ class RebuildRecord(Row):
     columns: tuple[MirrorColumn, ...]
     accepted: Accepted
     copy_id: str | None
+    snapshot: str
+    lsn: Lsn
+    needs_after: Lsn
+    attnums: tuple[int, ...]
+    whole: bool
+    stays: list[list[list[Any]]] | None
+    files: tuple[FileEntry, ...]
+    rows: int
+    bytes: int
+    copy_started_at: datetime | None
+    copied_at: datetime | None
     through_lsn: Lsn | None
     goal_lsn: Lsn | None
     snapshot_id: int | None
     run: str | None
-    rows: int
+    built_rows: int
     former: dict[str, Any] | None
     slug: str | None
     reason: str | None
     started_at: datetime
     changed_at: datetime
     finished_at: datetime | None
-    copy_snapshot: str | None
-    copy_lsn: Lsn | None
     after: Lsn | None
 
     @classmethod
     def from_row(cls, **row: Any) -> Self:
         """Read one row."""
-        columns = tuple(map(column_from_json, row["columns"]))
-        names = {"target": tuple(row["target"]), "place": tuple(row["place"])}
-        return cls(**{**row, **names, "columns": columns, "accepted": Accepted.from_json(row["accepted"])})
+        lists = {name: tuple(row[name]) for name in ("target", "place", "attnums")}
+        columns, files = map(column_from_json, row["columns"]), map(FileEntry.from_json, row["files"] or ())
+        lists |= {"columns": tuple(columns), "files": tuple(files)}
+        return cls(**{**row, **lists, "accepted": Accepted.from_json(row["accepted"])})
 
     @property
     def qualified(self) -> str:

@@ -8,14 +8,13 @@ from dataclasses import asdict
 from psycopg import errors as pg
 from psycopg.types.json import Jsonb
 
-from penstock.contract.manifest import FileEntry
 from penstock.errors import LakeError, LedgerError, Trouble
 from penstock.ledger.json_codec import facts_to_json
 from penstock.ledger.pipelines import lock
 from penstock.ledger.records import SchemaChange
 from penstock.ledger.relation_records import ColumnLook
 from penstock.ledger.session import Part, Transaction
-from penstock.ledger.table_records import CopyRecord, CopyState, TableRecord, TableState
+from penstock.ledger.table_records import TableRecord, TableState
 from penstock.lsn import Lsn
 from penstock.shapes.accepted import Accepted
 from penstock.shapes.mirror_column import present
@@ -49,7 +48,7 @@ A paused table keeps the state that it was in (`paused_from_state`), which takes
 
 
 class Tables(Part):
-    """Record tables and their copies."""
+    """Record tables."""
 
     def save(self, name: str, tables: Sequence[TableFacts], changes: Sequence[SchemaChange] = ()) -> None:
         """Take over what the source says of these tables; new ones begin as `new`, the others keep their state.
@@ -119,50 +118,6 @@ class Tables(Part):
         with self.transaction() as transaction:
             lock(transaction, name)
             return resume(transaction, name, oid)
-
-    def start_copy(self, name: str, *, copy_id: str, snapshot: str, lsn: Lsn, oids: Sequence[int]) -> list[CopyRecord]:
-        """Note that these tables are being copied under one snapshot; their unfinished older copies are forgotten.
-
-        Raises LedgerError("ledger-conflict") when a table is unknown or dropped.
-        """
-        with self.transaction() as transaction:
-            lock(transaction, name)
-            chosen = {"name": name, "copy_id": copy_id, "oids": list(oids)}
-            transaction.change("tables/forget_unloaded_copies", **chosen)
-            if transaction.change("tables/start_copy_of_tables", **chosen) != len(set(oids)):
-                raise LedgerError(
-                    "ledger-conflict",
-                    f"expected {len(set(oids))} known tables of {name} to copy, but some are unknown or dropped; "
-                    "save the source's tables, then start over",
-                )
-            transaction.change("tables/start_copy", snapshot=snapshot, lsn=lsn, **chosen)
-            return _copies(transaction, name, copy_id=copy_id)
-
-    def finish_copy(self, name: str, *, copy_id: str, oid: int, files: Sequence[FileEntry]) -> CopyRecord:
-        """Note that one table is copied; finishing again returns the copy.
-
-        Raises LedgerError("ledger-conflict") when another copy of the table was started meanwhile.
-        """
-        chosen = {"name": name, "copy_id": copy_id, "oid": oid}
-        totals = {"rows": sum(file.rows for file in files), "bytes": sum(file.bytes for file in files)}
-        with self.transaction() as transaction:
-            lock(transaction, name)
-            listed = Jsonb([file.to_json() for file in files])
-            finished = transaction.change("tables/finish_copy", files=listed, **totals, **chosen)
-            of_table = transaction.change("tables/finish_copy_of_table", **chosen)
-            copies = _copies(transaction, name, copy_id=copy_id, oid=oid)
-            if finished != of_table or not copies:
-                raise LedgerError(
-                    "ledger-conflict",
-                    f"expected copy {copy_id} to be the newest of table {oid} of {name}, but another was started or "
-                    "the table was dropped; this copy is of no use: leave it",
-                )
-            return copies[0]
-
-    def copies(self, name: str, *, state: CopyState | None = None) -> list[CopyRecord]:
-        """Return the copies, oldest first."""
-        with self.transaction() as transaction:
-            return _copies(transaction, name, state=state)
 
 
 def stop(transaction: Transaction, name: str, troubles: Mapping[int, Trouble], *, noted: bool = False) -> None:
@@ -239,17 +194,6 @@ def tables(
     """Return the tables that meet every condition given, `but` some, by schema and name."""
     conditions = {"oid": oid, "states": states, "but": list(but)}
     return transaction.records(TableRecord, "tables/tables", name=name, **conditions)
-
-
-def _copies(
-    transaction: Transaction,
-    name: str,
-    *,
-    copy_id: str | None = None,
-    oid: int | None = None,
-    state: CopyState | None = None,
-) -> list[CopyRecord]:
-    return transaction.records(CopyRecord, "tables/copies", name=name, id=copy_id, oid=oid, state=state)
 
 
 def _unfit(transaction: Transaction, name: str, oid: int, need: str) -> LedgerError:

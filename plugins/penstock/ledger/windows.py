@@ -17,15 +17,15 @@ from psycopg.types.range import Range
 from penstock.contract.manifest import FileEntry, moment, vars_of
 from penstock.contract.table_state import TableState, TableStates
 from penstock.errors import LedgerError
-from penstock.ledger.fetches import fetches
 from penstock.ledger.json_codec import relation_to_json
+from penstock.ledger.loads import BUILDS, FETCHES, loads
 from penstock.ledger.merge_queue import MergeQueue
 from penstock.ledger.pipelines import find, lock, lock_active
 from penstock.ledger.records import CutRecord, WindowRecord, WindowState
 from penstock.ledger.relation_records import ColumnLook, RelationAttnums, RelationNumbers, RelationRecord
 from penstock.ledger.relations import RelationVersions
 from penstock.ledger.session import Part, Transaction
-from penstock.ledger.table_records import CopyRecord, RebuildRecord, TableRecord
+from penstock.ledger.table_records import TableRecord
 from penstock.ledger.tables import tables as tables_of
 from penstock.lsn import Lsn
 from penstock.wire.messages import Relation
@@ -182,27 +182,29 @@ class Windows(Part):
                 raise LedgerError("not-bootstrapped", f"expected pipeline {name} to have a slot; bootstrap it")
             after: dict[int, Lsn] = dict(transaction.rows("windows/merge_from", name=name))
             ((upto, marked),) = transaction.rows("windows/cut_upto", name=name)
-            rebuilds = transaction.records(RebuildRecord, "rebuilds/rebuilds", name=name, states=["ready"])
+            landed = loads(transaction, name, ("first", *FETCHES, *BUILDS), states=["landed", "ready"])
+            rebuilds = [each for each in landed if each.state == "ready"]
             starts = [*after.values(), *(each.through_lsn for each in rebuilds if each.through_lsn is not None)]
             least = min(starts, default=pipeline.position)
             due = windows(transaction, name, after=least, through=upto, states=["staged", "confirmed"])
             known = tables_of(transaction, name)
             tables = [table for table in known if table.state in ("ready", "copied") and table.oid in after]
             current = {(table.oid, table.copy_id) for table in tables if table.state == "copied"}
-            copies = transaction.records(CopyRecord, "tables/copies", name=name, id=None, oid=None, state="copied")
             through = {table.oid: table.complete_through or Lsn(0) for table in tables if table.state == "ready"}
             fetched = [
-                each for each in fetches(transaction, name, after=least) if through.get(each.oid, each.lsn) < each.lsn
+                each
+                for each in landed
+                if each.cause in FETCHES and each.lsn > max(least, through.get(each.oid, each.lsn))
             ]
             cuts = transaction.records(CutRecord, "merges/cuts", name=name, attempt=None, limit=1)
         return MergeQueue(
             pipeline=pipeline,
             upto=upto,
             marked=marked,
-            fetches=tuple(each for each in fetched if each.state == "landed"),
+            fetches=tuple(sorted(fetched, key=lambda each: (each.lsn, each.oid))),
             windows=tuple(due),
             tables=tuple(tables),
-            copies={copy.oid: copy for copy in copies if (copy.oid, copy.id) in current},
+            copies={each.oid: each for each in landed if each.cause == "first" and (each.oid, each.copy_id) in current},
             last_cut=cuts[0] if cuts else None,
             rebuilds=tuple(rebuilds),
             targets=_targets(known),

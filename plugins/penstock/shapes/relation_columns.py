@@ -13,7 +13,7 @@ from itertools import pairwise
 
 from penstock.contract.manifest import FileEntry
 from penstock.ledger.relation_records import ColumnLook, ColumnState, RelationNumbers
-from penstock.ledger.table_records import FetchRecord, TableRecord
+from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.shapes.mirror_column import present
 from penstock.shapes.source_table import SourceTable
 from penstock.shapes.table_facts import TableFacts
@@ -227,7 +227,7 @@ def _own_key(table: TableRecord | TableFacts) -> tuple[int, ...]:
 
 
 def fetched_fit(
-    table: TableRecord | TableFacts, entry: FileEntry, fetches: Iterable[FetchRecord], overwritten: Collection[int]
+    table: TableRecord | TableFacts, entry: FileEntry, fetches: Iterable[LoadRecord], overwritten: Collection[int]
 ) -> Fit:
     """Say what fetched values are to a table: they come with the key of that time."""
     attnums = entry.attnums or ()
@@ -238,7 +238,7 @@ def fetched_fit(
     return _fit(table, tuple(map(fields.get, attnums)), fields, key, whole_rows=False)
 
 
-def overwritten(fetches: Iterable[FetchRecord], oid: int, last: int | None) -> frozenset[int]:
+def overwritten(fetches: Iterable[LoadRecord], oid: int, last: int | None) -> frozenset[int]:
     """Return the columns of a table of which every row's value was fetched after a commit."""
     if last is None:
         return frozenset()

@@ -354,7 +354,7 @@ def copy_stalled(desk: Desk) -> Iterator[None]:
     env = desk.watched.env
     (table,) = env.ctx.ledger.tables.all(env.name)
     env.ledger.execute(f"update penstock.table set state = 'copying' where pipeline = '{env.name}'")
-    desk.age("update penstock.copy set state = 'copying', finished_at = null, started_at = then")
+    desk.age("update penstock.load set state = 'copying', finished_at = null, copied_at = null, copy_started_at = then")
     age_files(desk)
     yield
     env.ledger.execute(f"update penstock.table set state = '{table.state}' where pipeline = '{env.name}'")

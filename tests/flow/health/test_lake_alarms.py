@@ -111,7 +111,7 @@ def stall(desk: Desk) -> Callable[[], None]:
     env = desk.watched.env
     (table,) = env.ctx.ledger.tables.all(env.name)
     env.ledger.execute(f"update penstock.table set state = 'copying' where pipeline = '{env.name}'")
-    desk.age("update penstock.copy set state = 'copying', finished_at = null, started_at = then")
+    desk.age("update penstock.load set state = 'copying', finished_at = null, copied_at = null, copy_started_at = then")
     age_files(desk)
 
     def end() -> None:

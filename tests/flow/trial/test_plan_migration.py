@@ -198,7 +198,7 @@ def test_the_cost_of_a_copy_is_that_of_the_last_one(
         copy(known, "shop", orders)
         known.tables.stop("shop", orders, Trouble.usual("schema-change", "it changed"))
         ledger.execute(
-            "update penstock.copy set started_at = '2026-01-01 10:00Z', finished_at = '2026-01-01 10:04Z', rows = 2000000"
+            "update penstock.load set copy_started_at = '2026-01-01 10:00Z', copied_at = '2026-01-01 10:04Z', rows = 2000000"
         )
         (before,) = ledger.execute("select count(*) from penstock.event")
         shown = planned(shop15, "alter table orders alter id type text", on=scratch15)

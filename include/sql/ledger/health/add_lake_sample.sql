@@ -42,7 +42,9 @@ cross join lateral (
     select coalesce(sum(w.bytes), 0)::bigint as bytes from penstock.window as w where w.pipeline = p.name
 ) as landed
 cross join lateral (
-    select coalesce(sum(c.bytes), 0)::bigint as bytes from penstock.copy as c where c.pipeline = p.name
+    select coalesce(sum(l.bytes), 0)::bigint as bytes
+    from penstock.load as l
+    where l.pipeline = p.name and l.era = p.era and l.cause in ('first', 'resync') and l.files is not null
 ) as copied
 cross join lateral (
     select

@@ -5,4 +5,4 @@ where place = 1
 union
 select merge_attempt from penstock.pipeline where name = %(name)s and merge_attempt is not null
 union
-select run from penstock.rebuild where pipeline = %(name)s and state in ('copying', 'building', 'ready') and run is not null
+select run from penstock.load where pipeline = %(name)s and state in ('copying', 'building', 'ready') and run is not null

@@ -10,6 +10,6 @@ where
         else
             w.confirmed_at < %(before)s
             and w.upto_lsn <= (select min(d.after) from penstock.table_due as d where d.pipeline = p.name)
-            and not exists (select from penstock.rebuild_due as r where r.pipeline = p.name and r.after < w.upto_lsn)
+            and not exists (select from penstock.load_due as r where r.pipeline = p.name and r.after < w.upto_lsn)
     end
 order by w.era, w.from_lsn

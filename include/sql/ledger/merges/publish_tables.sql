@@ -21,8 +21,10 @@ where
     and case t.state
         when 'ready' then p.copy_id is null and t.complete_through <= %(lsn)s
         when 'copied' then p.copy_id = t.copy_id and exists (
-            select from penstock.copy as c
-            where c.pipeline = t.pipeline and c.id = t.copy_id and c.oid = t.oid and c.lsn <= %(lsn)s
+            select from penstock.load as l
+            where
+                l.pipeline = t.pipeline and l.copy_id = t.copy_id and l.oid = t.oid and l.cause = 'first'
+                and l.lsn <= %(lsn)s
         )
         else false
     end

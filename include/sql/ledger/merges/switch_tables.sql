@@ -2,7 +2,7 @@
 -- is replaced is kept, for whoever wants to build it again as of an earlier time.
 with
     switched as (
-        update penstock.rebuild as r
+        update penstock.load as r
         set
             state = 'done', through_lsn = %(lsn)s, snapshot_id = p.snapshot_id,
             update_missing = r.update_missing + p.update_missing, delete_missing = r.delete_missing + p.delete_missing,
@@ -18,12 +18,6 @@ with
             r.pipeline = %(name)s and r.id = p.rebuild and r.oid = p.oid and r.state = 'ready'
             and r.through_lsn <= %(lsn)s
         returning r.*, p.shows, p.columns as lake_columns
-    ),
-    loaded as (
-        update penstock.copy as c
-        set state = 'loaded'
-        from switched as s
-        where c.pipeline = %(name)s and c.id = s.copy_id and c.oid = s.oid and c.state = 'copied'
     )
 update penstock.table as t
 set

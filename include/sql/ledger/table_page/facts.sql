@@ -2,8 +2,7 @@
 -- stays behind is complete.
 select
     t.identity, t.columns, size.files, t.paused_at, size.published_at as moved_at,
-    c.rows as copied_rows, c.bytes as copied_bytes, c.lsn as copied_lsn, c.started_at as copy_started_at,
-    c.finished_at as copy_finished_at,
+    c.rows as copied_rows, c.bytes as copied_bytes, c.lsn as copied_lsn, c.copy_started_at, c.copied_at as copy_finished_at,
     behind.looked_at as paused_as_of
 from penstock.table as t
 join penstock.pipeline as p on p.name = t.pipeline
@@ -15,7 +14,10 @@ left join lateral (
     order by tc.cut desc
     limit 1
 ) as size on true
-left join penstock.copy as c on c.pipeline = t.pipeline and c.id = t.copy_id and c.oid = t.oid
+left join penstock.load as c
+    on
+        c.pipeline = t.pipeline and c.copy_id = t.copy_id and c.oid = t.oid
+        and c.cause in ('first', 'resync') and c.files is not null
 left join lateral (
     select c.looked_at
     from penstock.source_clock as c

@@ -5,6 +5,8 @@ from penstock.table as t
 where
     t.pipeline = %(name)s and t.state = any(%(states)s) and t.left_lsn is null and t.looked is not null
     and not exists (
-        select from penstock.rebuild as r
-        where r.pipeline = t.pipeline and r.oid = t.oid and r.state in ('copying', 'building', 'ready')
+        select from penstock.load as l
+        where
+            l.pipeline = t.pipeline and l.oid = t.oid
+            and l.cause in ('resync', 'replay', 'shadow') and l.state in ('copying', 'building', 'ready')
     )

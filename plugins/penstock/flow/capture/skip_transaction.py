@@ -192,7 +192,7 @@ def _touched(ctx: Context, transaction: Transaction | None) -> tuple[TableRecord
 def _give_up_rebuilds(ctx: Context, offender: Offender, reason: str) -> None:
     """End what is being built of the tables from older copies and windows; a shadow as of a place before it stays."""
     oids = {table.oid for table in offender.tables}
-    for rebuild in ctx.ledger.rebuilds.all(ctx.name):
+    for rebuild in ctx.ledger.loads.builds(ctx.name):
         if rebuild.oid in oids and (rebuild.goal_lsn is None or rebuild.goal_lsn > offender.lsn):
             table_status.give_up(ctx, rebuild, reason)
 

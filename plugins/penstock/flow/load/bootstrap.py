@@ -102,7 +102,7 @@ def _why_again(ctx: Context, tables: Sequence[TableRecord], failures: Mapping[in
 def _earlier(ctx: Context) -> Earlier:
     """Return what earlier tries have copied."""
     whole = {(table.oid, table.copy_id) for table in ctx.ledger.tables.all(ctx.name) if table.state == "copied"}
-    copies = [each for each in ctx.ledger.tables.copies(ctx.name, state="copied") if (each.oid, each.id) in whole]
+    copies = [each for each in ctx.ledger.loads.copies(ctx.name, state="landed") if (each.oid, each.copy_id) in whole]
     return Earlier(len(copies), sum(len(each.files) for each in copies), sum(each.rows for each in copies))
 
 
@@ -205,7 +205,7 @@ def _copy(
     if not chosen:
         return refused
     copy_id, earlier = new_attempt(), _earlier(ctx)
-    ctx.ledger.tables.start_copy(
+    ctx.ledger.loads.start_copy(
         ctx.name, copy_id=copy_id, snapshot=exported.snapshot, lsn=exported.lsn, oids=[table.oid for table in chosen]
     )
     try:
@@ -250,9 +250,9 @@ def _collect(ctx: Context) -> None:
     """Record the tables whose copy is proved by its result file, whatever became of the run that made it."""
     ours = {(table.oid, table.copy_id): table.qualified for table in ctx.ledger.tables.all(ctx.name)}
     with ctx.ledger.session():
-        for copying in ctx.ledger.tables.copies(ctx.name, state="copying"):
+        for copying in ctx.ledger.loads.copies(ctx.name, state="copying"):
             if (copying.oid, copying.id) not in ours:  # a rebuild's, which is none of the bootstrap's business
                 continue
             files = copied_files(ctx, copying.id, copying.oid, ours[copying.oid, copying.id])
             if files is not None:
-                ctx.ledger.tables.finish_copy(ctx.name, copy_id=copying.id, oid=copying.oid, files=files)
+                ctx.ledger.loads.finish_copy(ctx.name, copy_id=copying.id, oid=copying.oid, files=files)

@@ -19,9 +19,9 @@ from penstock.flow.spark_job import Submit, carried_out
 from penstock.jobs.merge_plan import MET, MergePlan, MergeResult, TablePlan, TableResult
 from penstock.landing import layout
 from penstock.ledger import new_attempt
-from penstock.ledger.rebuilds import RebuildStep
+from penstock.ledger.loads import BuildStep
 from penstock.ledger.records import WindowRecord
-from penstock.ledger.table_records import CopyRecord, RebuildRecord, RebuildState
+from penstock.ledger.table_records import LoadRecord, LoadState
 from penstock.lsn import Lsn
 from penstock.units import several
 
@@ -52,7 +52,7 @@ def _collecting(lost: list[str]) -> Iterator[None]:
         lost.append(error.message)
 
 
-def _advance(ctx: Context, rebuilds: Sequence[RebuildRecord], submit: Submit) -> None:
+def _advance(ctx: Context, rebuilds: Sequence[LoadRecord], submit: Submit) -> None:
     """Build the next chunk of each."""
     run = _plan(ctx, rebuilds)
     if any(table.files or table.copy_files is not None for table in _orders(ctx, run).tables):
@@ -73,29 +73,28 @@ def _settle_dead_runs(ctx: Context, ids: Sequence[str]) -> None:
             ctx.progress(f"run {run} of a dead process is of no use: its chunk is built again")
 
 
-def _building(ctx: Context, ids: Sequence[str]) -> list[RebuildRecord]:
-    return [each for each in ctx.ledger.rebuilds.all(ctx.name, states=["building"]) if each.id in ids]
+def _building(ctx: Context, ids: Sequence[str]) -> list[LoadRecord]:
+    return [each for each in ctx.ledger.loads.builds(ctx.name, states=["building"]) if each.id in ids]
 
 
-def _plan(ctx: Context, rebuilds: Sequence[RebuildRecord]) -> str:
+def _plan(ctx: Context, rebuilds: Sequence[LoadRecord]) -> str:
     """Write the orders of the next chunk of each rebuild; from here only this run may advance them."""
     landing_mark.require(ctx)
     run, settings = new_attempt(), ctx.pipeline
     position = ctx.ledger.pipelines.get(ctx.name).position or Lsn(0)
     first = min(each.after or position for each in rebuilds)
     windows = [window for window in ctx.ledger.windows.all(ctx.name, after=first) if window.upto_lsn <= position]
-    copies = {(copied.id, copied.oid): copied for copied in ctx.ledger.tables.copies(ctx.name)}
     known = rebuild_plan.landed_relations(ctx)
     tables = []
     for each in rebuilds:
         end = position if each.goal_lsn is None else each.goal_lsn
-        copied = copies[each.copy_id or "", each.oid] if each.through_lsn is None else None
+        copied = each.through_lsn is None
         due = rebuild_plan.due(windows, each.after, each.goal_lsn)
         chosen = rebuild_plan.chunk(due, each.oid, most_bytes=settings.merge.rebuild_bytes)
         through = end if len(chosen) == len(due) else chosen[-1].upto_lsn
         ctx.progress(
             f"{each.qualified}: {'the copy and ' if copied else ''}{len(chosen)} of {several(len(due), 'window')} next, "
-            f"through {through}; {several(each.rows, 'row')} so far"
+            f"through {through}; {several(each.built_rows, 'row')} so far"
         )
         ctx.stage(*_share(each, each.through_lsn, end))
         tables.append(_next(ctx, each, chosen, known, copied=copied, through=through))
@@ -119,24 +118,23 @@ def _plan(ctx: Context, rebuilds: Sequence[RebuildRecord]) -> str:
         task_memory=settings.spark.task_memory,
     )
     ctx.landing.write_text(layout.plan_file(ctx.name, run), orders.dumps())
-    ctx.ledger.rebuilds.run(ctx.name, ids=[each.id for each in rebuilds], run=run)
+    ctx.ledger.loads.run(ctx.name, ids=[each.id for each in rebuilds], run=run)
     return run
 
 
-def _share(rebuild: RebuildRecord, through: Lsn | None, end: Lsn) -> tuple[str, int, int]:
+def _share(rebuild: LoadRecord, through: Lsn | None, end: Lsn) -> tuple[str, int, int]:
     """Say which part of the WAL since its copy a table holds; its copy is a part, too."""
-    first = rebuild.copy_lsn or Lsn(0)
-    done = 0 if through is None else int(through) - int(first) + 1
-    return f"building {rebuild.qualified}", done, int(end) - int(first) + 1
+    done = 0 if through is None else int(through) - int(rebuild.lsn) + 1
+    return f"building {rebuild.qualified}", done, int(end) - int(rebuild.lsn) + 1
 
 
 def _next(
     ctx: Context,
-    rebuild: RebuildRecord,
+    rebuild: LoadRecord,
     windows: Sequence[WindowRecord],
     known: rebuild_plan.Landed,
     *,
-    copied: CopyRecord | None,
+    copied: bool,
     through: Lsn,
 ) -> TablePlan:
     try:
@@ -170,10 +168,10 @@ def _settle(ctx: Context, run: str) -> None:
     if not ctx.landing.exists(layout.result_file(ctx.name, run)):
         return
     orders, result = _orders(ctx, run), read_result(ctx, run)
-    ours = {each.id for each in ctx.ledger.rebuilds.all(ctx.name, states=["building"]) if each.run == run}
+    ours = {each.id for each in ctx.ledger.loads.builds(ctx.name, states=["building"]) if each.run == run}
     pairs = zip(orders.tables, result.tables, strict=True)
     done = [(order, table) for order, table in pairs if order.rebuild in ours and not table.paused_slug]
-    ctx.ledger.rebuilds.advance(
+    ctx.ledger.loads.advance(
         ctx.name,
         run=run,
         catalog=ctx.catalog,
@@ -183,25 +181,25 @@ def _settle(ctx: Context, run: str) -> None:
     )
     for order, _ in done:
         ctx.progress(f"{order.schema}.{order.table}: built through {Lsn(order.through or 0)}")
-    for each in ctx.ledger.rebuilds.all(ctx.name, states=["ready", "done"]):
+    for each in ctx.ledger.loads.builds(ctx.name, states=["ready", "done"]):
         if each.id in ours:
             ctx.stage(*_share(each, each.through_lsn, each.through_lsn or Lsn(0)))
     _give_up(ctx, orders, result)
 
 
-def _step(ctx: Context, orders: MergePlan, order: TablePlan, table: TableResult) -> RebuildStep:
+def _step(ctx: Context, orders: MergePlan, order: TablePlan, table: TableResult) -> BuildStep:
     through = Lsn(order.through or 0)
     rows = sum(file.rows for file in (*order.files, *(order.copy_files or ())))
-    goal = {each.id: each.goal_lsn for each in ctx.ledger.rebuilds.all(ctx.name)}[order.rebuild or ""]
+    goal = {each.id: each.goal_lsn for each in ctx.ledger.loads.builds(ctx.name)}[order.rebuild or ""]
     at_end = through >= (orders.upto_lsn if goal is None else goal)
-    state: RebuildState = "building" if not at_end else "ready" if goal is None else "done"
+    state: LoadState = "building" if not at_end else "ready" if goal is None else "done"
     met = {name: table.counts.get(name, 0) for name in MET}
-    return RebuildStep(order.rebuild or "", through, table.snapshot_id or 0, rows, state, **met)
+    return BuildStep(order.rebuild or "", through, table.snapshot_id or 0, rows, state, **met)
 
 
 def _give_up(ctx: Context, orders: MergePlan, result: MergeResult) -> None:
     rebuilds = {
-        each.oid: each for each in ctx.ledger.rebuilds.all(ctx.name, states=["building"]) if each.run == orders.attempt
+        each.oid: each for each in ctx.ledger.loads.builds(ctx.name, states=["building"]) if each.run == orders.attempt
     }
     failed = [table for table in result.tables if table.paused_slug and table.oid in rebuilds]
     for table in failed:

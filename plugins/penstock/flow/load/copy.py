@@ -20,7 +20,7 @@ from penstock.flow.schema.facts import table_facts
 from penstock.flow.spark_job import Submit
 from penstock.jobs.pointers import rebuilt
 from penstock.ledger import new_attempt
-from penstock.ledger.table_records import RebuildRecord
+from penstock.ledger.table_records import LoadRecord
 from penstock.shapes.plan import plan
 from penstock.shapes.source_table import SourceTable
 from penstock.shapes.table_facts import TableFacts
@@ -44,7 +44,7 @@ def copy(ctx: Context, ids: Sequence[str], submit: Submit) -> dict[str, Penstock
                 ctx.progress(f"{each.qualified} is copied again: {failed[each.id]}")
         failed |= _copy(ctx, pending, submit)
     left = {each.id: _final(each, failed.get(each.id)) for each in _pending(ctx, ids)}
-    ended = [each for each in ctx.ledger.rebuilds.all(ctx.name, states=["given_up"]) if each.id in ids]
+    ended = [each for each in ctx.ledger.loads.builds(ctx.name, states=["given_up"]) if each.id in ids]
     return left | {each.id: SourceError("rebuild-given-up", each.reason or "") for each in ended}
 
 
@@ -69,18 +69,18 @@ def collect(ctx: Context, ids: Sequence[str]) -> None:
         files = results.get(rebuild.id)
         if files is None or _changed(ctx, rebuild, now.get(rebuild.oid)):
             continue
-        ctx.ledger.rebuilds.finish_copy(ctx.name, rebuild, files)
+        ctx.ledger.loads.finish_copy(ctx.name, copy_id=rebuild.copy_id or "", oid=rebuild.oid, files=files)
 
 
-def _pending(ctx: Context, ids: Sequence[str]) -> list[RebuildRecord]:
-    return [each for each in ctx.ledger.rebuilds.all(ctx.name, states=["copying"]) if each.id in ids]
+def _pending(ctx: Context, ids: Sequence[str]) -> list[LoadRecord]:
+    return [each for each in ctx.ledger.loads.builds(ctx.name, states=["copying"]) if each.id in ids]
 
 
 def _worth_a_try(error: PenstockError) -> bool:
     return passes(error) and error.slug != "table-joining"  # which has been waited for already
 
 
-def _final(rebuild: RebuildRecord, error: PenstockError | None) -> PenstockError:
+def _final(rebuild: LoadRecord, error: PenstockError | None) -> PenstockError:
     """Return why a table has no copy after all tries."""
     if error is not None and error.slug != "table-rewritten":
         return error
@@ -91,7 +91,7 @@ def _final(rebuild: RebuildRecord, error: PenstockError | None) -> PenstockError
     )
 
 
-def _copy(ctx: Context, pending: Sequence[RebuildRecord], submit: Submit) -> dict[str, PenstockError]:
+def _copy(ctx: Context, pending: Sequence[LoadRecord], submit: Submit) -> dict[str, PenstockError]:
     """Copy what can be copied under one snapshot; return why the rest could not be, by rebuild."""
     hindered = _hindered(ctx, pending)
     before = published(ctx).by_oid
@@ -106,7 +106,7 @@ def _copy(ctx: Context, pending: Sequence[RebuildRecord], submit: Submit) -> dic
             return hindered
         copy_id = new_attempt()
         facts = {each.id: table_facts(ctx, sources[each.oid]) for each in steady}
-        ctx.ledger.rebuilds.start_copy(
+        ctx.ledger.loads.copy_again(
             ctx.name,
             copy_id=copy_id,
             snapshot=exported.snapshot,
@@ -121,7 +121,7 @@ def _copy(ctx: Context, pending: Sequence[RebuildRecord], submit: Submit) -> dic
     return hindered | {each.id: unread[each.oid] for each in steady if each.oid in unread}
 
 
-def _hindered(ctx: Context, pending: Sequence[RebuildRecord]) -> dict[str, PenstockError]:
+def _hindered(ctx: Context, pending: Sequence[LoadRecord]) -> dict[str, PenstockError]:
     """Wait for the transactions that were open when tables joined; return which tables must wait longer, and why."""
     tables = {table.oid: table for table in ctx.ledger.tables.all(ctx.name)}
     try:
@@ -151,13 +151,13 @@ def _same(ctx: Context, before: SourceTable | None, now: SourceTable | None) -> 
     return before is not None and now is not None and table_facts(ctx, before) == table_facts(ctx, now)
 
 
-def _left(ctx: Context, rebuild: RebuildRecord) -> None:
+def _left(ctx: Context, rebuild: LoadRecord) -> None:
     reason = f"{rebuild.qualified} was dropped, or left the publication, while it was copied"
     table_status.give_up(ctx, rebuild, reason)
     ctx.progress(reason)
 
 
-def _changed(ctx: Context, rebuild: RebuildRecord, now: SourceTable | None) -> bool:
+def _changed(ctx: Context, rebuild: LoadRecord, now: SourceTable | None) -> bool:
     """Return whether a table was altered since its copy's snapshot in a way that the stream does not carry."""
     if now is None:
         _left(ctx, rebuild)
@@ -167,5 +167,5 @@ def _changed(ctx: Context, rebuild: RebuildRecord, now: SourceTable | None) -> b
         ctx.progress(f"{rebuild.qualified}: {decided.reason} while it was copied; copying it again")
         return True
     if decided.events:
-        ctx.ledger.rebuilds.reshape(ctx.name, rebuild.id, apply_plan.facts_after(rebuild, decided, now))
+        ctx.ledger.loads.reshape(ctx.name, rebuild.id, apply_plan.facts_after(rebuild, decided, now))
     return False

@@ -17,7 +17,7 @@ from penstock.flow.load.fetch_order import Order, order_of
 from penstock.flow.load.spark_copy import TRIES, copied_files, copy_tables, tables_at
 from penstock.flow.spark_job import Submit
 from penstock.ledger import new_attempt
-from penstock.ledger.fetches import LandedFetch
+from penstock.ledger.loads import LandedFetch
 from penstock.ledger.table_records import TableRecord
 from penstock.shapes.reads import sends_all
 from penstock.source import server_info, session
@@ -59,7 +59,7 @@ def candidates(ctx: Context, records: Sequence[TableRecord]) -> list[TableRecord
     if publishing is None or not sends_all(publishing.sent):
         return []
     skipped = {oid for each in ctx.ledger.skips.all(ctx.name) for oid in each.oids}
-    rebuilt = {each.oid for each in ctx.ledger.rebuilds.all(ctx.name)}
+    rebuilt = {each.oid for each in ctx.ledger.loads.builds(ctx.name)}
     return [record for record in waiting if record.oid not in skipped | rebuilt]
 
 
@@ -74,7 +74,13 @@ def _fetch(ctx: Context, records: Sequence[TableRecord], submit: Submit) -> dict
         orders = {record.oid: each for record in records if (each := order_of(ctx, record, sources.get(record.oid)))}
         if not orders:
             return {}
-        ctx.ledger.fetches.start(ctx.name, run, exported.lsn, [each.new for each in orders.values()])
+        ctx.ledger.loads.start_fetch(
+            ctx.name,
+            copy_id=run,
+            snapshot=exported.snapshot,
+            lsn=exported.lsn,
+            orders=[each.new for each in orders.values()],
+        )
         for each in orders.values():
             ctx.progress(f"{each.record.qualified}: fetching {each.said} as of {exported.lsn}")
         failures = copy_tables(
@@ -103,7 +109,7 @@ def _land(ctx: Context, run: str, order: Order, landed: LandedFetch) -> bool:
         if now is None or now.shape != order.now.shape:
             ctx.progress(f"{record.qualified} was changed while a part of it was fetched")
             return False
-        if ctx.ledger.fetches.land(ctx.name, run, landed, seen=seen):
+        if ctx.ledger.loads.land(ctx.name, run, landed, seen=seen):
             ctx.progress(f"{record.qualified}: {landed.changes[-1].message}")
             return True
     return False

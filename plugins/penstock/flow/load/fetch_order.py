@@ -13,7 +13,7 @@ from penstock.flow.context import Context
 from penstock.flow.load.blockers import why_no_copy
 from penstock.flow.schema.apply_plan import followed_changes
 from penstock.jobs.copy_plan import CopyRange
-from penstock.ledger.fetches import LandedFetch, NewFetch
+from penstock.ledger.loads import LandedFetch, NewFetch
 from penstock.ledger.records import SchemaChange
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn

@@ -18,9 +18,9 @@ from penstock.flow.load.resync_request import not_ready, open_rebuilds
 from penstock.flow.merge import rebuild_plan
 from penstock.jobs.pointers import rebuilt
 from penstock.ledger.json_codec import column_from_json
-from penstock.ledger.rebuilds import NewRebuild
+from penstock.ledger.loads import NewBuild
 from penstock.ledger.records import SkippedRecord, WindowRecord
-from penstock.ledger.table_records import CopyRecord, TableRecord
+from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.lsn import Lsn
 from penstock.shapes.pg_snapshot import Snapshot
 from penstock.shapes.table_facts import TableFacts
@@ -49,17 +49,17 @@ class Source:
     """Say what one table is built from, and where; `goal` is None for one that follows in place."""
 
     facts: TableFacts
-    copied: CopyRecord
+    copied: LoadRecord
     windows: tuple[WindowRecord, ...]
     place: tuple[str, ...]
     goal: Lsn | None
 
-    def order(self, rebuild_id: str, namespace: str) -> NewRebuild:
+    def order(self, rebuild_id: str, namespace: str) -> NewBuild:
         """Return the order to build it."""
         if self.goal is None:
             there = rebuilt(namespace, self.facts.target, rebuild_id)
-            return NewRebuild(rebuild_id, "replay", self.facts, there, self.copied.id)
-        return NewRebuild(rebuild_id, "shadow", self.facts, self.place, self.copied.id, self.goal)
+            return NewBuild(rebuild_id, "replay", self.facts, there, self.copied.copy_id)
+        return NewBuild(rebuild_id, "shadow", self.facts, self.place, self.copied.copy_id, self.goal)
 
     def line(self) -> str:
         """Say what would be read, and what would come of it."""
@@ -67,7 +67,7 @@ class Source:
         rows, size = sum(entry.rows for entry in files), sum(entry.bytes for entry in files)
         into = f"as of {self.goal} into {'.'.join(self.place)}" if self.goal else f"in place of {'.'.join(self.place)}"
         return (
-            f"{self.facts.schema}.{self.facts.name}: copy {self.copied.id} at {self.copied.lsn} "
+            f"{self.facts.schema}.{self.facts.name}: copy {self.copied.copy_id} at {self.copied.lsn} "
             f"({several(self.copied.rows, 'row')}, {self.copied.bytes} bytes) and {several(len(self.windows), 'window')} since "
             f"({several(rows, 'change')}, {size} bytes), {into}"
         )
@@ -137,11 +137,11 @@ def _require_suffix(request: Replay) -> None:
 def _source(ctx: Context, record: TableRecord, asked: _Asked) -> Source:
     """Choose the newest copy that is early enough, and see that all it needs is there."""
     windows, since, goal = asked.windows, asked.since, asked.goal
-    copies = [each for each in ctx.ledger.tables.copies(ctx.name, state="loaded") if each.oid == record.oid]
+    copies = [each for each in ctx.ledger.loads.copies(ctx.name, state="done") if each.oid == record.oid]
     lost = [
         each for each in ctx.ledger.skips.all(ctx.name) if record.oid in each.oids and (goal is None or each.lsn < goal)
     ]
-    fetched = max((each.lsn for each in ctx.ledger.fetches.all(ctx.name) if each.oid == record.oid), default=Lsn(0))
+    fetched = max((each.lsn for each in ctx.ledger.loads.fetches(ctx.name) if each.oid == record.oid), default=Lsn(0))
     usable = [
         each
         for each in copies
@@ -163,42 +163,45 @@ def _source(ctx: Context, record: TableRecord, asked: _Asked) -> Source:
             f"found none; {there}",
         )
     copied = max(early, key=lambda each: each.lsn)
-    after = ctx.ledger.rebuilds.copy_due(ctx.name, copied)
+    after = ctx.ledger.loads.copy_due(ctx.name, copied)
     needed = tuple(rebuild_plan.due(windows, after, goal))
     *parents, name = record.target
     target = record.target if asked.suffix is None else (*parents, f"{name}__{asked.suffix}")
-    found = Source(_facts(ctx, record, copied), copied, needed, target, goal)
+    found = Source(facts_since(ctx, record, copied), copied, needed, target, goal)
     _require_no_lost_rows(record, found)
     _require_files(ctx, found)
     _require_shape(ctx, found)
     return found
 
 
-def _complete(ctx: Context, copied: CopyRecord, windows: Sequence[WindowRecord]) -> bool:
+def _complete(ctx: Context, copied: LoadRecord, windows: Sequence[WindowRecord]) -> bool:
     """Return whether no window has been deleted that may hold a change which this copy had not seen."""
     position = ctx.ledger.pipelines.get(ctx.name).position
     oldest = windows[0].from_lsn if windows else position or Lsn(0)
     return oldest <= copied.needs_after
 
 
-def saw(copied: CopyRecord, skipped: SkippedRecord) -> bool:
+def saw(copied: LoadRecord, skipped: SkippedRecord) -> bool:
     """Return whether a copy has the rows of a transaction that no window has."""
     if skipped.xid is None:
         return copied.lsn > skipped.known_lsn
     return Snapshot.parse(copied.snapshot).sees(skipped.xid)
 
 
-def _facts(ctx: Context, record: TableRecord, copied: CopyRecord) -> TableFacts:
+def facts_since(ctx: Context, record: TableRecord, copied: LoadRecord) -> TableFacts:
     """Return what the table looked like from this copy on: as it is now, or as it was when the next copy replaced it."""
     facts = record.facts
-    if copied.id == record.copy_id:
+    if copied.copy_id == record.copy_id:
         return facts
     later = [
         each
-        for each in ctx.ledger.rebuilds.all(ctx.name, states=["done"])
-        if each.oid == record.oid and each.kind == "resync" and (each.copy_lsn or 0) > copied.lsn and each.former
+        for each in ctx.ledger.loads.builds(ctx.name, states=["done"])
+        if (each.oid, each.era) == (record.oid, copied.era)
+        and each.cause == "resync"
+        and each.lsn > copied.lsn
+        and each.former
     ]
-    former = min(later, key=lambda each: each.copy_lsn or 0).former if later else None
+    former = min(later, key=lambda each: each.lsn).former if later else None
     if former is None:
         return facts
     columns = tuple(map(column_from_json, former["columns"]))
@@ -251,7 +254,7 @@ def _require_shape(ctx: Context, found: Source) -> None:
 
 def _require_free(ctx: Context, found: Sequence[Source], known: Sequence[TableRecord]) -> None:
     """See that nothing is where the shadows go; raises LakeError("shadow-exists")."""
-    going_on = {each.place for each in ctx.ledger.rebuilds.all(ctx.name) if each.kind == "shadow"}
+    going_on = {each.place for each in ctx.ledger.loads.builds(ctx.name) if each.cause == "shadow"}
     targets = {record.target for record in known}
     with lake_reader(ctx.pipeline.lake.catalog, sql_catalog(ctx.catalog)) as lake:
         for source in found:

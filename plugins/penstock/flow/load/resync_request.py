@@ -15,7 +15,7 @@ from penstock.flow.load import fetch, waiting
 from penstock.flow.load.blockers import why_no_copy
 from penstock.flow.load.copy import published
 from penstock.flow.schema.facts import table_facts
-from penstock.ledger.table_records import RebuildKind, RebuildRecord, TableRecord
+from penstock.ledger.table_records import LoadCause, LoadRecord, TableRecord
 from penstock.shapes.table_facts import TableFacts
 from penstock.source.catalog_snapshot import CatalogSnapshot
 
@@ -61,7 +61,7 @@ def to_copy(ctx: Context, tables: Sequence[str] | None, *, woken: bool = False) 
     require_running(ctx)
     known = [record for record in ctx.ledger.tables.all(ctx.name) if record.state != "dropped"]
     if tables is None:
-        replayed = {each.oid for each in ctx.ledger.rebuilds.all(ctx.name) if each.kind == "replay"}
+        replayed = {each.oid for each in ctx.ledger.loads.builds(ctx.name) if each.cause == "replay"}
         return [record for record in waiting.due(ctx, known, woken=woken) if record.oid not in replayed]
     records = require_named(known, tables)
     for record in records:
@@ -115,15 +115,17 @@ def _note(ctx: Context, record: TableRecord, blocker: PenstockError) -> None:
         ctx.progress(str(blocker))
 
 
-def open_rebuilds(ctx: Context, oids: Sequence[int], kind: RebuildKind) -> Mapping[int, RebuildRecord]:
+def open_rebuilds(ctx: Context, oids: Sequence[int], kind: LoadCause) -> Mapping[int, LoadRecord]:
     """Return the open rebuilds in place of these tables; raises LedgerError("rebuild-open") for one of another kind."""
-    found = {each.oid: each for each in ctx.ledger.rebuilds.all(ctx.name) if each.oid in oids and each.kind != "shadow"}
+    found = {
+        each.oid: each for each in ctx.ledger.loads.builds(ctx.name) if each.oid in oids and each.cause != "shadow"
+    }
     for each in found.values():
-        if each.kind != kind:
+        if each.cause != kind:
             raise LedgerError(
                 "rebuild-open",
-                f"expected no open rebuild of {each.qualified}, but its {each.kind} {each.id} is {each.state} since "
-                f"{each.started_at:%F %T} UTC; run {each.kind} again to end it, or abandon it, then start over",
+                f"expected no open rebuild of {each.qualified}, but its {each.cause} {each.id} is {each.state} since "
+                f"{each.started_at:%F %T} UTC; run {each.cause} again to end it, or abandon it, then start over",
             )
     return found
 

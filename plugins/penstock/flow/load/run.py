@@ -28,8 +28,8 @@ from penstock.flow.merge.attempt import about_to_publish
 from penstock.flow.spark_job import Submit
 from penstock.jobs.pointers import rebuilt
 from penstock.ledger import new_attempt
-from penstock.ledger.rebuilds import NewRebuild
-from penstock.ledger.table_records import RebuildRecord, TableRecord
+from penstock.ledger.loads import NewBuild
+from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.lsn import Lsn
 
 _TRIES = 5
@@ -54,7 +54,7 @@ def resync(ctx: Context, tables: Sequence[str] | None, submit: Submit, *, woken:
             records = requests.fit_to_copy(ctx, [record for record in records if record.oid not in fetched])
         rebuilds = requests.open_rebuilds(ctx, [record.oid for record in records], "resync")
         new = [record for record in records if record.oid not in rebuilds]
-        started = ctx.ledger.rebuilds.start(ctx.name, _new_resyncs(ctx, new)) if new else []
+        started = ctx.ledger.loads.start(ctx.name, _new_resyncs(ctx, new)) if new else []
         ids = _ids(ctx, list(rebuilds.values()), started)
         failed = _noted(ctx, copy.copy(ctx, ids, submit))
         build.build(ctx, [each for each in ids if each not in failed], submit)
@@ -75,7 +75,7 @@ def replay(ctx: Context, request: Replay, submit: Submit) -> list[str]:
         there = _going_on(ctx, found, request.upto)
         new = [each for each in found if each.place not in there]
         orders = [each.order(new_attempt(), ctx.pipeline.namespace) for each in new]
-        started = ctx.ledger.rebuilds.start(ctx.name, orders) if orders else []
+        started = ctx.ledger.loads.start(ctx.name, orders) if orders else []
         ids = _ids(ctx, list(there.values()), started)
         build.build(ctx, ids, submit)
     return ids
@@ -90,8 +90,8 @@ def switch(ctx: Context, ids: Sequence[str], submit: Submit) -> bool:
     raise, after some tries.
     """
     for attempt_number in range(_TRIES):
-        waiting = [each for each in ctx.ledger.rebuilds.all(ctx.name, states=["ready"]) if each.id in ids]
-        needed = [*(each.copy_lsn or Lsn(0) for each in waiting), *_fetched(ctx)]
+        waiting = [each for each in ctx.ledger.loads.builds(ctx.name, states=["ready"]) if each.id in ids]
+        needed = [*(each.lsn for each in waiting), *_fetched(ctx)]
         if not needed:
             break
         try:
@@ -117,19 +117,19 @@ def abandon(ctx: Context, tables: Sequence[str], *, dry_run: bool = False) -> No
     records = require_named(ctx.ledger.tables.all(ctx.name), tables)
     oids = {record.oid for record in records}
     with _held(ctx, records):
-        for each in ctx.ledger.rebuilds.all(ctx.name):
+        for each in ctx.ledger.loads.builds(ctx.name):
             if each.oid in oids and dry_run:
-                ctx.progress(f"would give up the {each.kind} {each.id} of {each.qualified}, which is {each.state}")
+                ctx.progress(f"would give up the {each.cause} {each.id} of {each.qualified}, which is {each.state}")
             elif each.oid in oids:
                 reason = "a person has given it up"
                 table_status.give_up(ctx, each, reason)
                 discard(ctx, each.place)
-                ctx.progress(f"gave up the {each.kind} {each.id} of {each.qualified}")
+                ctx.progress(f"gave up the {each.cause} {each.id} of {each.qualified}")
 
 
 def _all_done(ctx: Context, ids: Sequence[str]) -> bool:
     """Return whether all of these rebuilds are done; raises LakeError("rebuild-given-up") for those that never will be."""
-    ended = [each for each in ctx.ledger.rebuilds.all(ctx.name, states=["done", "given_up"]) if each.id in ids]
+    ended = [each for each in ctx.ledger.loads.builds(ctx.name, states=["done", "given_up"]) if each.id in ids]
     lost = [f"{each.qualified}: {each.reason}" for each in ended if each.state == "given_up"]
     if lost:
         raise LakeError(
@@ -150,7 +150,7 @@ def _let_publish(ctx: Context) -> None:
 def _fetched(ctx: Context) -> list[Lsn]:
     """Return the positions of the values that were fetched and that no merge has taken yet."""
     through = {each.oid: each.complete_through for each in ctx.ledger.tables.all(ctx.name) if each.state == "ready"}
-    landed = (each for each in ctx.ledger.fetches.all(ctx.name) if each.state == "landed")
+    landed = (each for each in ctx.ledger.loads.fetches(ctx.name) if each.state == "landed")
     return [each.lsn for each in landed if each.lsn > (through.get(each.oid) or each.lsn)]
 
 
@@ -166,7 +166,7 @@ def _capture_through(ctx: Context, needed: Lsn) -> None:
 
 def _noted(ctx: Context, failed: Mapping[str, PenstockError]) -> Mapping[str, PenstockError]:
     """Note with each table, once, why it could not be copied."""
-    known = {each.id: each for each in ctx.ledger.rebuilds.all(ctx.name, states=None)}
+    known = {each.id: each for each in ctx.ledger.loads.builds(ctx.name, states=None)}
     for id_, error in failed.items():
         table, message = known[id_], f"{known[id_].qualified} was not copied: {error}"
         ctx.ledger.events.add_on_change(
@@ -176,23 +176,22 @@ def _noted(ctx: Context, failed: Mapping[str, PenstockError]) -> Mapping[str, Pe
     return failed
 
 
-def _new_resyncs(ctx: Context, records: Sequence[TableRecord]) -> list[NewRebuild]:
+def _new_resyncs(ctx: Context, records: Sequence[TableRecord]) -> list[NewBuild]:
     facts = requests.present_facts(ctx, records)
     ids = {oid: new_attempt() for oid in facts}
     namespace = ctx.pipeline.namespace
     return [
-        NewRebuild(ids[oid], "resync", table, rebuilt(namespace, table.target, ids[oid]))
-        for oid, table in facts.items()
+        NewBuild(ids[oid], "resync", table, rebuilt(namespace, table.target, ids[oid])) for oid, table in facts.items()
     ]
 
 
 def _going_on(
     ctx: Context, found: Sequence[replay_request.Source], upto: str | None
-) -> dict[tuple[str, ...], RebuildRecord]:
+) -> dict[tuple[str, ...], LoadRecord]:
     """Return the rebuilds that an earlier run of the same request began, by the place that it is to fill at last."""
     oids = {each.facts.oid for each in found}
-    open_ = [each for each in ctx.ledger.rebuilds.all(ctx.name) if each.oid in oids]
-    by_place = {each.place if each.kind == "shadow" else each.target: each for each in open_}
+    open_ = [each for each in ctx.ledger.loads.builds(ctx.name) if each.oid in oids]
+    by_place = {each.place if each.cause == "shadow" else each.target: each for each in open_}
     going_on = {each.place: by_place[each.place] for each in found if each.place in by_place}
     for each in found:
         known = going_on.get(each.place)
@@ -205,9 +204,9 @@ def _going_on(
     return going_on
 
 
-def _ids(ctx: Context, going_on: Sequence[RebuildRecord], started: Sequence[RebuildRecord]) -> list[str]:
+def _ids(ctx: Context, going_on: Sequence[LoadRecord], started: Sequence[LoadRecord]) -> list[str]:
     for each in going_on:
-        ctx.progress(f"continuing with the {each.kind} {each.id} of {each.qualified}, which is {each.state}")
+        ctx.progress(f"continuing with the {each.cause} {each.id} of {each.qualified}, which is {each.state}")
     return [each.id for each in (*going_on, *started)]
 
 

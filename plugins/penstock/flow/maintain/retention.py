@@ -68,9 +68,7 @@ def sweep(ctx: Context, runs_before: datetime) -> tuple[int, int]:
     needed = ctx.ledger.maintenance.needed_landed(name)
     dead = [
         *_unknown(windows, (layout.range_folder(name, from_, upto) for from_, upto, _ in needed.windows)),
-        *_unknown(
-            copies, (layout.copy_folder(name, id) for id in {copy.id for copy in needed.copies} | needed.fetches)
-        ),
+        *_unknown(copies, (layout.copy_folder(name, id) for id in _copy_ids(needed) | needed.fetches)),
         *_unread(runs, needed, runs_before),
     ]
     files = [
@@ -81,6 +79,10 @@ def sweep(ctx: Context, runs_before: datetime) -> tuple[int, int]:
     for path in files:
         zone.delete(path)
     return len(dead), len(files)
+
+
+def _copy_ids(needed: Needed) -> frozenset[str]:
+    return frozenset(copy.copy_id for copy in needed.copies if copy.copy_id is not None)
 
 
 def _unknown(found: Iterable[str], known: Iterable[str]) -> list[str]:
@@ -97,11 +99,11 @@ def _unread(found: Iterable[str], needed: Needed, before: datetime) -> Iterator[
 
 
 def _dead_files(ctx: Context, needed: Needed, folder: str, paths: Iterable[str]) -> list[str]:
-    """Return the files of a copy that belong to tables which have a newer one; a copy at work and a fetch keep all."""
+    """Return the files of a copy that belong to tables which have a newer one; one at work, or never finished, and a fetch keep all."""
     if any(layout.copy_folder(ctx.name, id) == folder for id in needed.fetches):
         return []
-    tables = [copy for copy in needed.copies if layout.copy_folder(ctx.name, copy.id) == folder]
-    if any(copy.state == "copying" for copy in tables):
+    tables = [copy for copy in needed.copies if layout.copy_folder(ctx.name, copy.copy_id or "") == folder]
+    if any(copy.copied_at is None for copy in tables):
         return []
     known = {entry.path for copy in tables for entry in copy.files} | {f"{folder}/{copy.oid}.json" for copy in tables}
     return [path for path in paths if path not in known and path != f"{folder}/plan.json"]

@@ -234,7 +234,7 @@ def _old_tables(ctx: Context, there: Sequence[tuple[str, str, str]], now: dateti
 
     They are not read or filled any more, or their source table has left and the policy is to drop them.
     """
-    era, rebuilds = ctx.ledger.pipelines.get(ctx.name).era, {each.id for each in ctx.ledger.rebuilds.all(ctx.name)}
+    era, rebuilds = ctx.ledger.pipelines.get(ctx.name).era, {each.id for each in ctx.ledger.loads.builds(ctx.name)}
     discarded = _discarded(ctx)
     left = {
         (namespace, name): OldTable(namespace, name, folder_of(location))

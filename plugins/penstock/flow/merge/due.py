@@ -17,7 +17,7 @@ from penstock.flow.merge.table_plan import Fits
 from penstock.jobs.merge_plan import TablePlan
 from penstock.lake.columns import columns_stamp
 from penstock.ledger.merge_queue import MergeQueue
-from penstock.ledger.table_records import RebuildRecord, TableRecord
+from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.shapes.relation_columns import Fit
 from penstock.units import several
 
@@ -63,7 +63,7 @@ def with_switches(ctx: Context, known: Landed) -> tuple[MergeQueue, list[TablePl
     return queue, names.with_vacated(queue, orders)
 
 
-def _require_archive(ctx: Context, rebuild: RebuildRecord) -> None:
+def _require_archive(ctx: Context, rebuild: LoadRecord) -> None:
     """See that a rebuilt table has all rows that the lake is to keep; raises LakeError("schema-change")."""
     record = next((table for table in ctx.ledger.tables.all(ctx.name) if table.oid == rebuild.oid), None)
     if names := archives.lost_by(ctx, record, rebuild):
@@ -117,7 +117,7 @@ def _queue(ctx: Context) -> MergeQueue:
     queue = ctx.ledger.windows.to_merge(ctx.name)
     early = {oid for oid, copied in queue.copies.items() if copied.lsn > queue.upto}
     ahead = {each.oid for each in queue.fetches if each.lsn > queue.upto}
-    reached = [each for each in queue.rebuilds if max(each.through_lsn or 0, each.copy_lsn or 0) <= queue.upto]
+    reached = [each for each in queue.rebuilds if max(each.through_lsn or 0, each.lsn) <= queue.upto]
     queue = names.with_free_names(ctx, replace(queue, rebuilds=tuple(reached)))
     rebuilt = {each.oid for each in queue.rebuilds}
     tables = tuple(

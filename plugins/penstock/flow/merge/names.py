@@ -17,7 +17,7 @@ from penstock.jobs.merge_plan import TablePlan
 from penstock.jobs.pointers import Place, Rename, replaced
 from penstock.ledger import iceberg_pointers
 from penstock.ledger.merge_queue import MergeQueue
-from penstock.ledger.table_records import RebuildRecord
+from penstock.ledger.table_records import LoadRecord
 
 Target = tuple[str, ...]
 
@@ -93,7 +93,7 @@ def _renames(ctx: Context, queue: MergeQueue, going: Mapping[int, Target]) -> tu
     return tuple(found)
 
 
-def _table(ctx: Context, oid: int, now: Target, target: Target, rebuild: RebuildRecord | None) -> Rename:
+def _table(ctx: Context, oid: int, now: Target, target: Target, rebuild: LoadRecord | None) -> Rename:
     """Rename a table, or put aside the one that a rebuilt table of another name replaces."""
     if rebuild is None:
         return Rename(oid, now, target)

@@ -120,7 +120,7 @@ def _require_rebuilt(ctx: Context, orders: MergePlan, result: MergeResult) -> No
 
     Raises LakeError("publish-conflict"): the next merge continues with the tables as they were.
     """
-    by_id = {each.id: each for each in ctx.ledger.rebuilds.all(ctx.name)}
+    by_id = {each.id: each for each in ctx.ledger.loads.builds(ctx.name)}
     rebuilt = {table.oid: by_id.get(table.rebuild) for table in orders.tables if table.rebuild is not None}
     failed = [table for table in result.tables if table.paused_slug and table.oid in rebuilt]
     for table in failed:

@@ -16,7 +16,7 @@ from penstock.flow.merge.table_plan import LandedFiles
 from penstock.jobs.merge_plan import TablePlan
 from penstock.ledger.records import WindowRecord
 from penstock.ledger.relation_records import RelationAttnums, RelationNumbers
-from penstock.ledger.table_records import CopyRecord, FetchRecord, RebuildRecord, TableRecord
+from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.lsn import Lsn
 from penstock.shapes.pg_snapshot import Snapshot
 from penstock.shapes.relation_columns import Fit, by_name, fetched_fit, fit, overwritten
@@ -30,7 +30,7 @@ class Landed:
 
     relations: Mapping[tuple[int, int], Relation]
     attnums: RelationAttnums
-    fetches: Sequence[FetchRecord] = ()
+    fetches: Sequence[LoadRecord] = ()
 
     def fit(self, table: TableRecord | TableFacts, entry: FileEntry, window: Lsn) -> Fit:
         """Say what the rows of a file, in the window from a position on, are to a table."""
@@ -72,7 +72,7 @@ def landed_relations(ctx: Context) -> Landed:
     """Return every landed relation."""
     found = ctx.ledger.windows.relations(ctx.name)
     relations = {(record.relation.oid, record.version): record.relation for record in found}
-    return Landed(relations, ctx.ledger.windows.attnums(ctx.name), ctx.ledger.fetches.all(ctx.name))
+    return Landed(relations, ctx.ledger.windows.attnums(ctx.name), ctx.ledger.loads.fetches(ctx.name))
 
 
 def due(windows: Sequence[WindowRecord], after: Lsn | None, before: Lsn | None = None) -> list[WindowRecord]:
@@ -97,22 +97,22 @@ def chunk(windows: Sequence[WindowRecord], oid: int, *, most_bytes: int) -> Sequ
 
 def rebuild_plan(
     ctx: Context,
-    rebuild: RebuildRecord,
+    rebuild: LoadRecord,
     windows: Sequence[WindowRecord],
     known: Landed,
     *,
-    copied: CopyRecord | None = None,
+    copied: bool = False,
     through: Lsn | None = None,
 ) -> TablePlan:
-    """Order the windows of one rebuild, after its copy where that is given.
+    """Order the windows of one rebuild, after its copy where that is to be loaded.
 
     Raises LakeError: "schema-change" when a landed row does not belong into the table, "landing-file-missing".
     """
     goal = rebuild.goal_lsn
-    copy_of = Copied(rebuild.facts, rebuild.copy_snapshot or "0:0:")
+    copy_of = Copied(rebuild.facts, rebuild.snapshot)
     files, refs = list(fitting(ctx, copy_of, windows, known, goal=goal)), LandedFiles(ctx)
     cut_inside = goal is not None and any((entry.max_commit_lsn or 0) >= goal for entry, _ in files)
-    overlap = rebuild.copy_lsn is not None and any(window.from_lsn < rebuild.copy_lsn for window in windows)
+    overlap = any(window.from_lsn < rebuild.lsn for window in windows)
     return TablePlan(
         oid=rebuild.oid,
         schema=rebuild.schema,
@@ -121,8 +121,8 @@ def rebuild_plan(
         identity=rebuild.identity,
         columns=rebuild.columns,
         files=refs.fitted(files),
-        copy_files=None if copied is None else refs.copied(copied, rebuild.columns),
-        copy_snapshot=rebuild.copy_snapshot if overlap else None,
+        copy_files=refs.copied(rebuild, rebuild.columns) if copied else None,
+        copy_snapshot=rebuild.snapshot if overlap else None,
         expected_snapshot=rebuild.snapshot_id,
         fresh=rebuild.place,
         rebuild=rebuild.id,

@@ -14,7 +14,7 @@ from penstock.jobs.pointers import aside, place_of
 from penstock.lake.ddl import CUTS_TABLE
 from penstock.ledger import iceberg_pointers
 from penstock.ledger.merge_queue import MergeQueue
-from penstock.ledger.table_records import CopyRecord, TableRecord
+from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.shapes.mirror_column import MirrorColumn
 from penstock.shapes.relation_columns import Fit
 
@@ -93,7 +93,7 @@ class LandedFiles:
         self._zone = ctx.landing
         self._folders: dict[str, frozenset[str]] = {}
 
-    def copied(self, copied: CopyRecord, columns: Iterable[MirrorColumn]) -> tuple[FileRef, ...]:
+    def copied(self, copied: LoadRecord, columns: Iterable[MirrorColumn]) -> tuple[FileRef, ...]:
         """Name the files of a copy, with the lake's names of their columns; raises LakeError as `fitted`."""
         return self.of_columns(copied.files, copied.attnums, columns)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from penstock.errors import LedgerError
 from penstock.flow.context import Context
 from penstock.ledger.records import SchemaChange
-from penstock.ledger.table_records import RebuildRecord, TableRecord
+from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.lsn import Lsn
 from penstock.shapes import gone_partitions
 from penstock.shapes.accepted import Accepted
@@ -17,7 +17,7 @@ from penstock.shapes.plan import Plan
 from penstock.shapes.source_table import SourceTable
 from penstock.shapes.table_facts import TableFacts
 
-Known = TableRecord | RebuildRecord
+Known = TableRecord | LoadRecord
 
 
 def retire_rows(ctx: Context, known: Known, decided: Plan, accepted: Accepted, lsn: Lsn) -> Accepted:
@@ -56,8 +56,8 @@ def keep_open(ctx: Context, known: Known, accepted: Accepted) -> None:
 
 
 def _save(ctx: Context, known: Known, facts_now: TableFacts, events: Sequence[SchemaChange] = ()) -> None:
-    if isinstance(known, RebuildRecord):
-        ctx.ledger.rebuilds.reshape(ctx.name, known.id, facts_now)
+    if isinstance(known, LoadRecord):
+        ctx.ledger.loads.reshape(ctx.name, known.id, facts_now)
     else:
         ctx.ledger.tables.save(ctx.name, [facts_now], events)
 
@@ -78,6 +78,6 @@ def _with(known: Known, decided: Plan, accepted: Accepted) -> TableFacts:
     )
 
 
-def facts_after(known: TableRecord | RebuildRecord, decided: Plan, now: SourceTable) -> TableFacts:
+def facts_after(known: TableRecord | LoadRecord, decided: Plan, now: SourceTable) -> TableFacts:
     """Return the facts of a table with the columns that were added to it."""
     return _with(known, decided, Accepted(now.shape))

@@ -19,7 +19,7 @@ from penstock.flow.schema.run import Look, policy_of
 from penstock.flow.schema.undecided import Undecided
 from penstock.ledger.records import WindowRecord
 from penstock.ledger.relation_records import RelationNumbers
-from penstock.ledger.table_records import FetchRecord, TableRecord
+from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.lsn import Lsn
 from penstock.shapes import ddl_columns, enum_labels, gone_partitions, relation_columns
 from penstock.shapes.accepted import Accepted
@@ -43,7 +43,7 @@ def resolve_questions(ctx: Context, conn: SourceSession, look: Look, landed: Lan
 
     Return which of the catalog's columns the landed relations have.
     """
-    fetches = ctx.ledger.fetches.all(ctx.name, after=window.from_lsn)
+    fetches = ctx.ledger.loads.fetches(ctx.name, after=window.from_lsn)
     content = _Content(landed, _numbers(ctx, landed, window.from_lsn), window.from_lsn, window.upto_lsn, fetches)
     for case in look.undecided:
         if isinstance(case, Rewritten):
@@ -75,7 +75,7 @@ class _Content:
     numbers: Numbers
     since: Lsn
     upto: Lsn
-    fetches: Sequence[FetchRecord]
+    fetches: Sequence[LoadRecord]
 
     def shapes(self, record: TableRecord) -> Iterator[tuple[tuple[int, int], Relation, RelationNumbers]]:
         """Yield the relation versions that came of a table, with what is known of their columns."""
@@ -340,5 +340,5 @@ def _end_checks(ctx: Context, record: TableRecord, upto: Lsn) -> None:
 
 def _copied_since(ctx: Context, record: TableRecord, upto: Lsn) -> bool:
     """Return whether the table's copy was taken after the window: then it holds what the window lacks."""
-    copies = ctx.ledger.tables.copies(ctx.name)
-    return any(each.id == record.copy_id and each.oid == record.oid and upto <= each.lsn for each in copies)
+    copies = ctx.ledger.loads.copies(ctx.name)
+    return any(each.copy_id == record.copy_id and each.oid == record.oid and upto <= each.lsn for each in copies)

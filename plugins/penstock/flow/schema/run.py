@@ -73,8 +73,8 @@ def follow(ctx: Context, conn: SourceSession, snapshot: CatalogSnapshot, trigger
     for record in ctx.ledger.tables.all(ctx.name, but=snapshot.unchanged):
         if record.state in WATCHED and record.left_lsn is None and record.oid in now:
             cases += _follow(ctx, conn, record, now[record.oid], place, sent=sent, is_logged=bool(trigger))
-    for rebuild in ctx.ledger.rebuilds.all(ctx.name, states=["building", "ready"]):
-        if rebuild.kind != "shadow":
+    for rebuild in ctx.ledger.loads.builds(ctx.name, states=["building", "ready"]):
+        if rebuild.cause != "shadow":
             cases += _follow(ctx, conn, rebuild, now.get(rebuild.oid), place, sent=sent)
     if stamped := {
         oid: (snapshot.stamps[oid], Accepted(table.shape)) for oid, table in now.items() if oid in snapshot.stamps
@@ -181,8 +181,8 @@ def _oldest_unseen(ctx: Context, known: Known) -> int | None:
     found = ctx.ledger.windows.looked_xid(ctx.name)
     if found is not None:
         return found
-    copies = ctx.ledger.tables.copies(ctx.name)
-    snapshots = (each.snapshot for each in copies if (each.id, each.oid) == (known.copy_id, known.oid))
+    copies = ctx.ledger.loads.copies(ctx.name)
+    snapshots = (each.snapshot for each in copies if (each.copy_id, each.oid) == (known.copy_id, known.oid))
     return next((Snapshot.parse(snapshot).xmin for snapshot in snapshots), None)
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from penstock.errors import ConfigError, LedgerError
 from penstock.flow.context import Context
-from penstock.ledger.table_records import CopyRecord
+from penstock.ledger.table_records import LoadRecord
 from penstock.shapes.source_table import SourceTable
 
 
@@ -39,7 +39,7 @@ def costs(ctx: Context, tables: Iterable[SourceTable]) -> Costs:
     sizes = {table.qualified: CopyCost(bytes=table.bytes) for table in tables}
     try:
         records = [record for record in ctx.ledger.tables.all(ctx.name) if record.state != "dropped"]
-        last = _last(ctx.ledger.tables.copies(ctx.name))
+        last = _last(ctx.ledger.loads.copies(ctx.name))
     except (ConfigError, LedgerError) as error:
         return Costs(sizes, notes=(f"the ledger did not say what earlier copies took: {error.message}",))
     known = {record.qualified: last[record.oid] for record in records if record.oid in last}
@@ -47,13 +47,13 @@ def costs(ctx: Context, tables: Iterable[SourceTable]) -> Costs:
     return Costs(found, frozenset(record.qualified for record in records if record.state == "paused"))
 
 
-def _last(copies: Iterable[CopyRecord]) -> dict[int, CopyRecord]:
-    done = [copy for copy in copies if copy.finished_at is not None]
-    return {copy.oid: copy for copy in sorted(done, key=lambda copy: copy.finished_at or copy.started_at)}
+def _last(copies: Iterable[LoadRecord]) -> dict[int, LoadRecord]:
+    done = [copy for copy in copies if copy.copied_at is not None]
+    return {copy.oid: copy for copy in sorted(done, key=lambda copy: copy.copied_at or copy.started_at)}
 
 
-def _cost(size: CopyCost | None, copy: CopyRecord | None) -> CopyCost:
+def _cost(size: CopyCost | None, copy: LoadRecord | None) -> CopyCost:
     heap = size.bytes if size else None
-    if copy is None or copy.finished_at is None:
+    if copy is None or copy.copied_at is None or copy.copy_started_at is None:
         return CopyCost(bytes=heap)
-    return CopyCost(heap, copy.rows, (copy.finished_at - copy.started_at).total_seconds(), copy.finished_at)
+    return CopyCost(heap, copy.rows, (copy.copied_at - copy.copy_started_at).total_seconds(), copy.copied_at)

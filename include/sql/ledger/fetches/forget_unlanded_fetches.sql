@@ -1,1 +1,0 @@
-delete from penstock.column_fetch where pipeline = %(name)s and oid = any(%(oids)s) and state = 'copying'

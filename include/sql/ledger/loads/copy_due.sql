@@ -1,0 +1,1 @@
+select penstock.needed_after(%(name)s, %(snapshot)s)

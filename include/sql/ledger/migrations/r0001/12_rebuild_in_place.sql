@@ -1,2 +1,0 @@
-create unique index rebuild_in_place on penstock.rebuild (pipeline, oid)
-where kind <> 'shadow' and state in ('copying', 'building', 'ready')

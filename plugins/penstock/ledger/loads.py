@@ -1,0 +1,364 @@
+"""A load's life: rows of a table are read under a snapshot, and come into the lake.
+
+    first copy             copying -> landed -> done, when a cut has loaded it
+    columns, partitions    copying -> landed; a merge takes them in where they stand among the changes
+    resync                 copying -> building -> ready -> done, when a cut has given it the table's name
+    replay, shadow         building -> ready -> done: their files are those of an earlier load
+
+What is built may be given up until it is done. Only the newest run of a build may advance it, and each step moves the fresh
+table's pointer and the ledger's row together; the switch itself is part of a cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from psycopg import errors as pg
+from psycopg.types.json import Jsonb
+
+from penstock.config.connections import Connection
+from penstock.contract.manifest import FileEntry
+from penstock.errors import LedgerError
+from penstock.jobs.pointers import Pointer
+from penstock.ledger.iceberg_pointers import move_pointers
+from penstock.ledger.json_codec import column_to_json, facts_to_json
+from penstock.ledger.pipelines import lock, lock_active
+from penstock.ledger.records import SchemaChange
+from penstock.ledger.session import Part, Transaction
+from penstock.ledger.table_records import LoadCause, LoadRecord, LoadState
+from penstock.ledger.tables import note_schema_changes, resume, save
+from penstock.lsn import Lsn
+from penstock.shapes.table_facts import TableFacts
+
+BUILDS: tuple[LoadCause, ...] = ("resync", "replay", "shadow")
+COPIES: tuple[LoadCause, ...] = ("first", "resync")
+FETCHES: tuple[LoadCause, ...] = ("columns", "partitions")
+OPEN: tuple[LoadState, ...] = ("copying", "building", "ready")
+"""The states of a build that is neither done nor given up."""
+
+
+@dataclass(frozen=True)
+class NewBuild:
+    """Order a table to be built; one without a copy begins with copying."""
+
+    id: str
+    cause: LoadCause
+    facts: TableFacts
+    place: tuple[str, ...]
+    copy_id: str | None = None
+    goal_lsn: Lsn | None = None
+
+
+@dataclass(frozen=True)
+class NewFetch:
+    """Order the fetch of one table's columns, by attnum, or of its `leaves`' rows; `whole` and `stays` are as in `LoadRecord`."""
+
+    oid: int
+    attnums: Collection[int]
+    whole: bool
+    stays: Sequence[Sequence[Sequence[Any]]] | None = None
+    leaves: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class LandedFetch:
+    """Say what a fetch has brought, what the table is with it, and what of that belongs into the history of its shapes."""
+
+    facts: TableFacts
+    files: Sequence[FileEntry]
+    changes: Sequence[SchemaChange]
+
+
+@dataclass(frozen=True)
+class BuildStep:
+    """Say how far a run has brought a build, with how many rows more, what it met besides, and what it is from now on."""
+
+    id: str
+    through_lsn: Lsn
+    snapshot_id: int
+    rows: int
+    state: LoadState
+    update_missing: int = 0
+    delete_missing: int = 0
+    insert_existing: int = 0
+    misfits: int = 0
+
+
+class Loads(Part):
+    """Record loads."""
+
+    def builds(self, name: str, *, states: Sequence[LoadState] | None = OPEN) -> list[LoadRecord]:
+        """Return what is built in these states, None for all, oldest first."""
+        with self.transaction() as transaction:
+            return loads(transaction, name, BUILDS, states=states)
+
+    def copies(self, name: str, *, state: LoadState | None = None) -> list[LoadRecord]:
+        """Return the copies of whole tables that the landing zone has, oldest first."""
+        with self.transaction() as transaction:
+            return loads(transaction, name, COPIES, states=None if state is None else [state], kept=True)
+
+    def fetches(self, name: str, *, after: Lsn | None = None) -> list[LoadRecord]:
+        """Return what was fetched of tables, after a position if one is given, in the order of the positions."""
+        with self.transaction() as transaction:
+            found = loads(transaction, name, FETCHES, after=after)
+            return sorted(found, key=lambda each: (each.lsn, each.oid))
+
+    def copy_due(self, name: str, copied: LoadRecord) -> Lsn:
+        """Return after which position a copy needs windows: the first may hold a change that it had not seen."""
+        with self.transaction() as transaction:
+            ((after,),) = transaction.rows("loads/copy_due", name=name, snapshot=copied.snapshot)
+            return Lsn(after)
+
+    def start_copy(self, name: str, *, copy_id: str, snapshot: str, lsn: Lsn, oids: Sequence[int]) -> list[LoadRecord]:
+        """Note that these tables are copied for the first time under one snapshot; their unfinished older copies are forgotten.
+
+        Raises LedgerError("ledger-conflict") when a table is unknown or dropped.
+        """
+        with self.transaction() as transaction:
+            lock(transaction, name)
+            chosen = {"name": name, "copy_id": copy_id, "oids": list(oids)}
+            transaction.change("loads/forget_unlanded", first=True, **chosen)
+            if transaction.change("tables/start_copy_of_tables", **chosen) != len(set(oids)):
+                raise LedgerError(
+                    "ledger-conflict",
+                    f"expected {len(set(oids))} known tables of {name} to copy, but some are unknown or dropped; "
+                    "save the source's tables, then start over",
+                )
+            reads = [_read(oid, "first") for oid in oids]
+            transaction.change(
+                "loads/start_reads", reads=Jsonb(reads), snapshot=snapshot, lsn=lsn, name=name, copy_id=copy_id
+            )
+            return loads(transaction, name, COPIES, copy_id=copy_id, kept=True)
+
+    def start_fetch(self, name: str, *, copy_id: str, snapshot: str, lsn: Lsn, orders: Sequence[NewFetch]) -> None:
+        """Note that columns or rows of these tables are read as of a position; what an earlier run left unfinished is forgotten.
+
+        Raises LedgerError("pipeline-halted" | "not-bootstrapped").
+        """
+        with self.transaction() as transaction:
+            lock_active(transaction, name)
+            oids = [each.oid for each in orders]
+            transaction.change("loads/forget_unlanded", name=name, copy_id=copy_id, oids=oids, first=False)
+            reads = [
+                _read(each.oid, "columns" if each.stays is None else "partitions", **_of_fetch(each)) for each in orders
+            ]
+            transaction.change(
+                "loads/start_reads", reads=Jsonb(reads), snapshot=snapshot, lsn=lsn, name=name, copy_id=copy_id
+            )
+
+    def start(self, name: str, orders: Sequence[NewBuild]) -> list[LoadRecord]:
+        """Begin to build tables, all or none.
+
+        Raises LedgerError("rebuild-open") when a table is being rebuilt in place already, or a place is being filled;
+        "ledger-conflict" when a copy to begin with was forgotten meanwhile; "pipeline-halted", "not-bootstrapped".
+        """
+        with self.transaction() as transaction:
+            lock_active(transaction, name)
+            already = loads(transaction, name, BUILDS, states=OPEN)
+            for order in orders:
+                try:
+                    began = transaction.change("loads/start_load", name=name, **_row(order))
+                except pg.UniqueViolation:
+                    raise LedgerError("rebuild-open", _clash(order, already)) from None
+                if not began:
+                    raise LedgerError(
+                        "ledger-conflict",
+                        f"expected the files of copy {order.copy_id} of {order.facts.schema}.{order.facts.name}, but they "
+                        "were forgotten meanwhile; run it again, it begins with another copy",
+                    )
+            wanted = {order.id for order in orders}
+            return [each for each in loads(transaction, name, BUILDS, states=OPEN) if each.id in wanted]
+
+    def copy_again(
+        self,
+        name: str,
+        *,
+        copy_id: str,
+        snapshot: str,
+        lsn: Lsn,
+        facts: Mapping[str, TableFacts],
+        places: Mapping[str, tuple[str, ...]],
+    ) -> None:
+        """Note that the tables of these resyncs, by id, are being copied under one snapshot, as they look now.
+
+        The tables' own state stays as it is. Raises LedgerError("ledger-conflict") when one is no longer copying.
+        """
+        listed = [{"id": id_, **facts_to_json(table), "place": places[id_]} for id_, table in facts.items()]
+        with self.transaction() as transaction:
+            lock_active(transaction, name)
+            chosen = {"copy_id": copy_id, "snapshot": snapshot, "lsn": lsn}
+            if transaction.change("loads/copy_loads", name=name, loads=Jsonb(listed), **chosen) != len(facts):
+                raise _conflict(name, "to be copying")
+
+    def finish_copy(self, name: str, *, copy_id: str, oid: int, files: Sequence[FileEntry]) -> LoadRecord:
+        """Note that one table is copied; finishing a first copy again returns it.
+
+        Raises LedgerError("ledger-conflict") when another copy of the table was started meanwhile.
+        """
+        chosen = {"name": name, "copy_id": copy_id, "oid": oid}
+        with self.transaction() as transaction:
+            lock(transaction, name)
+            finished = transaction.change("loads/finish_copy", **_landed(files), **chosen)
+            of_table = transaction.change("tables/finish_copy_of_table", **chosen)
+            found = loads(transaction, name, COPIES, copy_id=copy_id, oid=oid, kept=True)
+            if not found or finished != (of_table if found[0].cause == "first" else 1):
+                raise LedgerError(
+                    "ledger-conflict",
+                    f"expected copy {copy_id} to be the newest of table {oid} of {name}, but another was started or "
+                    "the table was dropped; this copy is of no use: leave it",
+                )
+            return found[0]
+
+    def land(self, name: str, copy_id: str, landed: LandedFetch, *, seen: Lsn) -> bool:
+        """Take in what was fetched and what the table is from now on, and resume it, in one step; say whether that was done.
+
+        It is not where the table does not wait for this fetch any more, or where capture has come further than `seen`,
+        through which the table is known to be as the fetch had it. Raises LedgerError("pipeline-halted").
+        """
+        facts = landed.facts
+        with self.transaction() as transaction:
+            known = lock_active(transaction, name)
+            if known.position is None or known.position > seen:
+                return False
+            chosen = {"copy_id": copy_id, "oid": facts.oid, **_landed(landed.files)}
+            if not transaction.change("loads/land_fetch", name=name, **chosen):
+                return False
+            save(transaction, name, [facts])
+            resume(transaction, name, facts.oid)
+            note_schema_changes(transaction, name, landed.changes)
+            return True
+
+    def reshape(self, name: str, load_id: str, facts: TableFacts) -> None:
+        """Take over columns that were added at the source meanwhile."""
+        columns = Jsonb([column_to_json(column) for column in facts.columns])
+        with self.transaction() as transaction:
+            lock(transaction, name)
+            accepted = Jsonb(facts.accepted.to_json())
+            transaction.change("loads/reshape_load", name=name, id=load_id, columns=columns, accepted=accepted)
+
+    def run(self, name: str, *, ids: Sequence[str], run: str) -> None:
+        """Note the run that may advance these builds from now on; raises LedgerError("ledger-conflict")."""
+        with self.transaction() as transaction:
+            lock_active(transaction, name)
+            if transaction.change("loads/run_loads", name=name, ids=list(ids), run=run) != len(ids):
+                raise _conflict(name, "to be building")
+
+    def advance(
+        self,
+        name: str,
+        *,
+        run: str,
+        catalog: Connection,
+        catalog_name: str,
+        pointers: Sequence[Pointer],
+        steps: Sequence[BuildStep],
+    ) -> None:
+        """Move the fresh tables of a run and note how far they are, in one transaction.
+
+        Where the catalog is another database, its transaction commits just before ours; asking again heals what a crash
+        between them leaves. Raises LedgerError("ledger-conflict") for a run that was overtaken,
+        LakeError("publish-conflict" | "catalog-unreachable").
+        """
+        with self.transaction() as transaction:
+            lock_active(transaction, name)
+            listed = Jsonb([{**asdict(step), "through_lsn": str(step.through_lsn)} for step in steps])
+            if transaction.change("loads/advance_loads", name=name, run=run, steps=listed) != len(steps):
+                raise _conflict(name, "to be advanced by this run")
+            if pointers:
+                move_pointers(transaction, self.connection, catalog, catalog_name, pointers)
+
+    def give_up(self, name: str, load: LoadRecord, *, reason: str) -> None:
+        """End a build that cannot be finished, with an event for each new reason; its table stays as it is."""
+        event = {
+            "slug": "rebuild-given-up",
+            "level": "error",
+            "table_oid": load.oid,
+            "message": reason,
+            "details": "{}",
+        }
+        with self.transaction() as transaction:
+            lock(transaction, name)
+            if give_up(transaction, name, reason, id=load.id):
+                transaction.change("events/add_event_on_change", name=name, first=True, **event)
+
+
+def loads(
+    transaction: Transaction,
+    name: str,
+    causes: Sequence[LoadCause],
+    *,
+    states: Sequence[LoadState] | None = None,
+    copy_id: str | None = None,
+    oid: int | None = None,
+    after: Lsn | None = None,
+    kept: bool = False,
+) -> list[LoadRecord]:
+    """Return the loads that meet every condition, oldest first; those `kept` have their files in this era's landing zone."""
+    conditions = {"states": None if states is None else list(states), "copy_id": copy_id, "oid": oid, "after": after}
+    return transaction.records(LoadRecord, "loads/loads", name=name, causes=list(causes), kept=kept, **conditions)
+
+
+def give_up(
+    transaction: Transaction, name: str, reason: str, *, id: str | None = None, oids: Sequence[int] | None = None
+) -> int:
+    """End one build, those in place of some tables, or all, inside a transaction; return how many."""
+    chosen = {"id": id, "oids": None if oids is None else list(oids)}
+    return transaction.change("loads/give_up_loads", name=name, reason=reason, **chosen)
+
+
+def _read(oid: int, cause: LoadCause, **of_fetch: Any) -> dict[str, Any]:
+    return {"oid": oid, "cause": cause, "attnums": None, "whole": False, "stays": None, "leaves": []} | of_fetch
+
+
+def _of_fetch(order: NewFetch) -> dict[str, Any]:
+    found = {"attnums": list(order.attnums), "leaves": list(order.leaves)}
+    return {**found, "whole": order.whole, "stays": order.stays}
+
+
+def _landed(files: Sequence[FileEntry]) -> dict[str, Any]:
+    totals = {"rows": sum(file.rows for file in files), "bytes": sum(file.bytes for file in files)}
+    return {"files": Jsonb([file.to_json() for file in files]), **totals}
+
+
+def _row(order: NewBuild) -> dict[str, object]:
+    facts = order.facts
+    return {
+        "id": order.id,
+        "cause": order.cause,
+        "state": "copying" if order.copy_id is None else "building",
+        "oid": facts.oid,
+        "schema": facts.schema,
+        "table": facts.name,
+        "target": list(facts.target),
+        "place": list(order.place),
+        "identity": facts.identity,
+        "columns": Jsonb([column_to_json(column) for column in facts.columns]),
+        "accepted": Jsonb(facts.accepted.to_json()),
+        "copy_id": order.copy_id,
+        "goal_lsn": order.goal_lsn,
+    }
+
+
+def _clash(order: NewBuild, already: Sequence[LoadRecord]) -> str:
+    table = f"{order.facts.schema}.{order.facts.name}"
+    shadow = order.cause == "shadow"
+    in_the_way = (
+        each
+        for each in already
+        if each.place == order.place or (each.oid == order.facts.oid and not shadow and each.cause != "shadow")
+    )
+    which = next((f"{each.cause} {each.id} (since {each.started_at:%F %T} UTC)" for each in in_the_way), "another one")
+    return (
+        f"expected no open rebuild of {table}, but {which} is not done; let it end by running that verb again, "
+        "or abandon it, then start over"
+    )
+
+
+def _conflict(name: str, need: str) -> LedgerError:
+    return LedgerError(
+        "ledger-conflict",
+        f"expected the rebuilds of {name} {need}, but another run has taken them over or they were given up; "
+        "this one changed nothing: leave it",
+    )
