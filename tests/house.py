@@ -14,8 +14,9 @@ import tokenize
 import tomllib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 LIBRARY = ROOT / "plugins" / "penstock"
@@ -115,6 +116,7 @@ class Room:
         return int(statistics.median([file.lines for file in self.files if file.lines] or [0]))
 
 
+@cache
 def rooms() -> list[Room]:
     """Return the rooms of the library, by name; the modules on top are the room `penstock`."""
     found: dict[str, list[Source]] = {}
@@ -125,9 +127,13 @@ def rooms() -> list[Room]:
 
 def budgets() -> dict[str, int]:
     """Return how many lines each room may have (pyproject.toml, `tool.penstock.house`)."""
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    found: dict[str, int] = settings["tool"].get("penstock", {}).get("house", {}).get("rooms", {})
+    found: dict[str, int] = _settings()["rooms"]
     return found
+
+
+def limits() -> dict[str, int]:
+    """Return how large each other figure of the house may be, by name."""
+    return {name: limit for name, limit in _settings().items() if name != "rooms"}
 
 
 def whole(every: Iterable[Room]) -> Room:
@@ -181,6 +187,12 @@ def report() -> str:
         f"lines of tests                    {test_lines()}",
     ]
     return "\n".join(rows)
+
+
+def _settings() -> dict[str, Any]:
+    settings: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    found: dict[str, Any] = settings["tool"]["penstock"]["house"]
+    return found
 
 
 def _room_of(path: Path) -> str:

@@ -1,0 +1,58 @@
+"""The library stays as light as its budgets (pyproject.toml, `tool.penstock.house`), and what is written once stays so."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests import house
+
+MEASURED: dict[str, Callable[[], int]] = {
+    "small_files": lambda: house.whole(house.rooms()).small,
+    "files": lambda: len(house.whole(house.rooms()).files),
+    "ledger_tables": lambda: len(house.ledger_tables()),
+    "ledger_statements": house.ledger_statements,
+    "dialect": lambda: len(house.dialect(house.whole(house.rooms()))),
+    "test_lines": house.test_lines,
+}
+WRITTEN_ONCE = {
+    "reconcile_alarms": {"flow/health/alarms.py"},
+    "note_alert_sent": {"flow/health/alarms.py"},
+}
+"""Calls of the ledger that one module makes: who else finds something hands it to that module."""
+
+
+def test_every_room_of_the_library_stays_within_its_budget() -> None:
+    allowed = house.budgets()
+    found = {room.name: room.lines for room in house.rooms()}
+
+    assert found.keys() - allowed.keys() == set(), "give the new room a budget in pyproject.toml"
+    assert allowed.keys() - found.keys() == set(), "take the budget of the room that is gone out of pyproject.toml"
+    over = {name: (lines, allowed[name]) for name, lines in found.items() if lines > allowed[name]}
+    assert over == {}, "(lines, budget): make the room lighter, or raise its budget in the same commit, in sight"
+
+
+@pytest.mark.parametrize("figure", MEASURED)
+def test_a_figure_of_the_house_stays_within_its_budget(figure: str) -> None:
+    assert MEASURED[figure]() <= house.limits()[figure]
+
+
+def test_every_limit_is_measured() -> None:
+    assert house.limits().keys() == MEASURED.keys()
+
+
+@pytest.mark.parametrize("name", WRITTEN_ONCE)
+def test_what_is_written_in_one_place_is_called_from_no_other(name: str) -> None:
+    assert {path for path, called in _calls() if called == name} == WRITTEN_ONCE[name]
+
+
+def _calls() -> Iterator[tuple[str, str]]:
+    """Yield each call of a method outside of the ledger: the module's path, the method's name."""
+    for room in house.rooms():
+        for file in room.files if room.name != "ledger" else ():
+            path = str(file.path.relative_to(house.LIBRARY))
+            for node in ast.walk(file.tree):
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                    yield path, node.func.attr
