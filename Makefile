@@ -13,7 +13,7 @@ OURS := plugins/penstock plugins/penstock_plugin.py spark_apps/penstock_spark da
   $(HELPERS)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup venv demo up down status test-unit test test-all test-health first-hour cluster-test bench torture house lint lock clean
+.PHONY: help setup venv demo up down status test-unit test test-all test-health first-hour cluster-test bench torture house mutants lint lock clean
 
 # What the shell of the caller may have set stays outside; what a bare machine lacks is made up.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
@@ -73,6 +73,10 @@ torture: setup ## Change and break a pipeline at random for MINUTES=20, compare 
 
 house: venv ## Show each room of the library: files, lines and docstrings beside its budget
 	@$(PY) -m tests.house
+
+# make mutants ROOMS="engine values" COUNT=60; the changes of a run are chosen again by its SEED.
+mutants: setup ## Change the library at random in 200 places, and show what its unit tests do not notice
+	@$(PY) -m tests.mutants $(if $(ROOMS),--rooms $(ROOMS)) $(if $(COUNT),--count $(COUNT)) $(if $(SEED),--seed $(SEED))
 
 lint: venv ## Check style, types and layers
 	@$(BIN)/ruff check .
