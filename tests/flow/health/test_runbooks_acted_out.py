@@ -276,7 +276,7 @@ def test_source_unreachable(own: Server, watched_on: NewWatched, hire: Hire) -> 
 def test_decoding_limit(own: Server, watched_on: NewWatched, hire: Hire) -> None:
     watched = watched_on(own)
     oncall = hire(watched)
-    role = "penstock_reader"
+    role = "penstock_capture"
     watched.env.sql(f"create role {role} superuser login replication")
     watched.env.sql(f"alter role {role} set temp_file_limit = '1MB'")
     watched.env.sql("alter role postgres set temp_file_limit = '1MB'")
@@ -304,7 +304,7 @@ def test_source_auth(watched: Watched, oncall: OnCall) -> None:
     role, source = "penstock_reader", watched.env.source
     watched.env.sql(
         "create schema sales; create table sales.orders (id int primary key); insert into sales.orders values (1);"
-        f"create role {role} nologin password 'of the role';"
+        f"create role {role} nologin password 'of the role'; create role penstock_capture nologin;"
         f"alter publication {watched.env.ctx.pipeline.publication} add table sales.orders"
     )
     reader = Connection("source", "127.0.0.1", source.server.port, role, "of the role", source.name)
@@ -325,7 +325,7 @@ def test_source_auth(watched: Watched, oncall: OnCall) -> None:
         alarms.task_succeeded(watched.env.ctx, "shop.capture.windows", watched.deliver)
         assert watched.open_alarms() == {}
     finally:
-        watched.env.sql(f"drop owned by {role}; drop role {role}")
+        watched.env.sql(f"drop owned by {role}; drop role {role}, penstock_capture")
 
 
 def test_standby_feedback_off(pair: tuple[Watched, Server], hire: Hire) -> None:

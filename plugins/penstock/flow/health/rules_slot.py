@@ -65,22 +65,27 @@ def existence(facts: SlotInput) -> Iterator[Finding]:
     record, own, name = facts.record, facts.own, facts.pipeline.slot
     if record is None:
         return
-    if own is None and record.position is not None and record.state in _LIVING and record.halted_slug != "slot-dropped":
+    needless = _needless(facts)
+    awaited = record.state in _LIVING and record.halted_slug != "slot-dropped" and not needless
+    if own is None and record.position is not None and awaited:
         said = f"expected slot {name} at {record.position}, but the server has no such slot"
         step = f"changes since then are lost to the stream; trigger {facts.name}.recover"
         yield Finding("slot-missing", name, "critical", said, step, {"position": str(record.position)})
-    reason = orphaned(facts)
-    if own is not None and reason:
-        said = f"slot {name} keeps {size(own.retained)} of WAL that no reader needs: {reason}"
+    if own is not None and needless:
+        said = f"slot {name} keeps {size(own.retained)} of WAL that no reader needs: {needless}"
         yield Finding(
             "slot-orphaned", name, "critical", said, "WAL piles up until it is dropped", {"retained": own.retained}
         )
 
 
 def orphaned(facts: SlotInput) -> str | None:
-    """Say why the own slot is not needed, or return None."""
+    """Say why the own slot, which is there, is not needed, or return None."""
+    return _needless(facts) if facts.own is not None else None
+
+
+def _needless(facts: SlotInput) -> str | None:
     record = facts.record
-    if record is None or facts.own is None:
+    if record is None:
         return None
     had_some, has_none = facts.memory.known_tables > 0, facts.memory.tables == 0  # else its first is yet to come
     if record.state in ("running", "halted") and record.position is not None and had_some and has_none:
