@@ -15,6 +15,7 @@ import pytest
 from penstock.config.connections import Connection
 from penstock.errors import SourceError
 from penstock.flow.capture import run as capture
+from penstock.flow.errors import record_errors
 from penstock.flow.health import alarms
 from penstock.source import session
 from stack.servers.binaries import Binaries
@@ -136,6 +137,10 @@ def test_slot_orphaned(watched: Watched, oncall: OnCall) -> None:
 
     watched.check()
     assert watched.open_alarms() == {}
+    with pytest.raises(SourceError, match="slot-missing"), record_errors(watched.env.ctx):  # nobody has ended it
+        capture.capture(watched.env.ctx)
+    watched.check()
+    assert watched.open_alarms() == {"slot-missing": "critical", "pipeline-halted": "critical"}
 
 
 def test_slot_abandoned(watched: Watched, oncall: OnCall) -> None:

@@ -66,8 +66,9 @@ def existence(facts: SlotInput) -> Iterator[Finding]:
     if record is None:
         return
     needless = _needless(facts)
-    awaited = record.state in _LIVING and record.halted_slug != "slot-dropped" and not needless
-    if own is None and record.position is not None and awaited:
+    # the runbook of one that is not needed drops it: it is missed once a capture has halted for want of it
+    awaited = record.state == "halted" or (record.state in _LIVING and not needless)
+    if own is None and record.position is not None and awaited and record.halted_slug != "slot-dropped":
         said = f"expected slot {name} at {record.position}, but the server has no such slot"
         step = f"changes since then are lost to the stream; trigger {facts.name}.recover"
         yield Finding("slot-missing", name, "critical", said, step, {"position": str(record.position)})
