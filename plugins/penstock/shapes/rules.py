@@ -7,10 +7,9 @@ the server wrote rows again may cost a read of these. docs/schema-changes.md is 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from penstock.shapes import effects
 from penstock.shapes.changes import (
     AttributesChanged,
     Change,
@@ -31,10 +30,26 @@ from penstock.shapes.changes import (
     TableUnfit,
     WholeRowsCompared,
 )
-from penstock.shapes.effects import Effect
 from penstock.shapes.mirror_column import MirrorColumn
 from penstock.shapes.source_table import SourceColumn
-from penstock.shapes.steps import Ask, Copy, Event, EventName, Evidence, Follow, Policy, Read, Step, Wait
+from penstock.shapes.steps import (
+    COLUMNS,
+    COPY,
+    LEAVES,
+    NOTHING,
+    VECTORS,
+    Ask,
+    Copy,
+    Effect,
+    Event,
+    EventName,
+    Evidence,
+    Follow,
+    Policy,
+    Read,
+    Step,
+    Wait,
+)
 from penstock.values.defaults import Unsupported, default_literal
 from penstock.values.lake_types import innermost
 from penstock.values.pgtype import type_name
@@ -211,24 +226,209 @@ def _xid(column: SourceColumn) -> int | None:
     return int(column.version) if column.version.isdigit() else None
 
 
+def _rule(decide: Callable[[Any, Evidence, Policy], Step], *effects: Effect) -> Rule:
+    return Rule(decide, effects)
+
+
 RULES: Mapping[type[Change], Rule] = {
-    ColumnAdded: Rule(_column_added, effects.COLUMN_ADDED),
-    ColumnShown: Rule(_column_shown),
-    ColumnRenamed: Rule(_column_renamed, effects.COLUMN_RENAMED),
-    ColumnGone: Rule(_column_gone, effects.COLUMN_GONE),
-    ColumnRetyped: Rule(_column_retyped, effects.COLUMN_RETYPED),
-    ColumnAltered: Rule(_column_altered, effects.COLUMN_ALTERED),
-    LabelsChanged: Rule(_labels_changed, effects.LABELS_CHANGED),
-    AttributesChanged: Rule(_attributes_changed, effects.ATTRIBUTES_CHANGED),
-    KeyChanged: Rule(_key_changed, effects.KEY_CHANGED),
-    WholeRowsCompared: Rule(_whole_rows_compared),
-    LeafAttached: Rule(_leaf_attached, effects.LEAF_ATTACHED),
-    LeafChanged: Rule(_leaf_changed, effects.LEAF_CHANGED),
-    LeafGone: Rule(_leaf_gone, effects.LEAF_GONE),
-    FileChanged: Rule(_file_changed, effects.FILE_CHANGED),
-    TableRenamed: Rule(_table_renamed, effects.TABLE_RENAMED),
-    FilterChanged: Rule(_filter_changed, effects.FILTER_CHANGED),
-    TableUnfit: Rule(_table_unfit),
+    ColumnAdded: _rule(
+        _column_added,
+        Effect(
+            "column added, without default or with a constant one",
+            "followed at the next merge, also where no row has changed since",
+            readers="the new column; rows from before show its constant default, or NULL",
+            events=("add-column",),
+        ),
+        Effect(
+            "column added with a volatile default, `serial`, identity, a domain's default, or a constant one that Iceberg has no form of (an "
+            "array, `hstore`, `NaN`, `infinity`); generated or unpublished column that comes into the stream",
+            "the key and these columns are read under a snapshot, and merged in ([columns](#column-fetch))",
+            cost=COLUMNS,
+        ),
+    ),
+    ColumnShown: _rule(_column_shown),
+    ColumnRenamed: _rule(
+        _column_renamed,
+        Effect(
+            "column renamed, also two that swap their names",
+            "the same field under its new name",
+            readers="the column under its new name; older cuts keep the old name",
+            events=("rename-column",),
+        ),
+    ),
+    ColumnGone: _rule(
+        _column_gone,
+        Effect(
+            "column dropped",
+            "the lake keeps it",
+            readers="the column still, marked as dropped, with NULL in rows written since",
+            events=("drop-column",),
+            where=("on_dropped_column", "keep"),
+        ),
+        Effect(
+            "column dropped",
+            "the lake drops it",
+            readers="no such column any more: its values are left in older cuts only",
+            events=("drop-column",),
+            where=("on_dropped_column", "drop"),
+            outcome="loses",
+        ),
+        Effect(
+            "column dropped, another added under its name",
+            "two fields: the old one is renamed or goes",
+            readers="the new column; the old one, if it is kept, as `<name>__dropped_<number>`",
+        ),
+    ),
+    ColumnRetyped: _rule(
+        _column_retyped,
+        Effect(
+            "`varchar(n)` longer or without a limit, `varchar` and `text` and `citext` to each other (not in arrays, which the server writes "
+            "anew), a domain to its base, a finer timestamp or time",
+            "followed",
+            readers="the same values, in a column as wide as the new type needs",
+            events=("retype-column",),
+        ),
+        Effect("`numeric(p,s)` of more digits before the point", "the decimal is widened", readers="the same values"),
+        Effect(
+            "`smallint` or `int` to a wider one, also in arrays; `real` to `double precision`, but for a key",
+            "where [the DDL trigger](#the-ddl-trigger) tells that a client's plain `alter table` did it, the column is "
+            "widened; else as the next line",
+            readers="the same values",
+        ),
+    ),
+    ColumnAltered: _rule(
+        _column_altered,
+        Effect(
+            "any other change of a column's type, or of its row in the catalog while the table's file was written anew",
+            "the key and these columns are read, as above; of a table without a key, or in partitions, all of it",
+            cost=COLUMNS,
+        ),
+    ),
+    LabelsChanged: _rule(
+        _labels_changed,
+        Effect(
+            "enum label added; type, domain or attribute of a composite type renamed",
+            "followed",
+            readers="new labels",
+        ),
+        Effect(
+            "enum label renamed",
+            "as a column with a volatile default, of the rows that hold it; of all rows where an array or a composite has it",
+            cost=replace(COLUMNS, text="a copy of the key and these columns, of these rows"),
+        ),
+    ),
+    AttributesChanged: _rule(
+        _attributes_changed,
+        Effect(
+            "attribute of a composite type added or dropped",
+            "as before, the columns that hold the type, of all rows",
+            cost=COLUMNS,
+        ),
+    ),
+    KeyChanged: _rule(
+        _key_changed,
+        Effect(
+            "replica identity full, default or by an index, with the same key",
+            "followed",
+            readers="the table as before; changes are matched by the same key",
+            events=("replica-identity",),
+        ),
+        Effect(
+            "primary key or replica identity of other columns, or `full` without a key, and back",
+            "changes before it in the stream find their rows by the old key, later ones by the new one ([keys](#key-changes))",
+            readers="the table as before; changes from here on are matched by the new key",
+            events=("change-key",),
+        ),
+        Effect(
+            "primary key or replica identity gone",
+            "the same, and no change is matched any more",
+            readers="inserts only: the server refuses the application's updates and deletes until there is a key",
+            events=("drop-key",),
+            outcome="pauses",
+        ),
+    ),
+    WholeRowsCompared: _rule(_whole_rows_compared),
+    LeafAttached: _rule(
+        _leaf_attached,
+        Effect(
+            "partition created in its place, or attached empty",
+            "followed; its rows come with the partitioned table",
+            readers="its rows, as they come",
+        ),
+        Effect(
+            "partition attached with rows, a branch of partitions too",
+            "the rows of these partitions alone are read under a snapshot, and replace what the lake has of them "
+            "([partitions](#partition-fetch))",
+            cost=LEAVES,
+        ),
+    ),
+    LeafChanged: _rule(
+        _leaf_changed,
+        Effect(
+            "partition detached and attached again, set unlogged, with another replica identity, or that took rows and was gone before the "
+            "next look",
+            "as before",
+            cost=LEAVES,
+        ),
+    ),
+    LeafGone: _rule(
+        _leaf_gone,
+        Effect(
+            "partition dropped, detached, or truncated by itself and still empty",
+            "its rows go, where its bounds tell them from all others; else as one that was attached",
+            cost=VECTORS,
+            readers="the table without the rows of the partition, from a cut right after",
+            events=("drop-partition", "truncate-partition"),
+            where=("on_dropped_partition", "follow"),
+        ),
+        Effect(
+            "partition dropped, detached, or truncated by itself and still empty",
+            "they stay, and no copy of the table is made",
+            readers="the table with the rows of the partition, which only the lake has from then on",
+            events=("drop-partition", "truncate-partition"),
+            where=("on_dropped_partition", "keep"),
+        ),
+        Effect("partition dropped, detached or truncated, where nobody has chosen", "it is copied again", cost=COPY),
+    ),
+    FileChanged: _rule(
+        _file_changed,
+        Effect(
+            "`vacuum full`, `cluster`, `analyze`, an index, a grant, a comment, `not null`, a default, a constraint",
+            "nothing",
+            cost=NOTHING,
+        ),
+        Effect(
+            "partition with a new file of which neither rows nor stream tell that it has the rows of before",
+            "as one that was attached with rows",
+            cost=LEAVES,
+        ),
+    ),
+    TableRenamed: _rule(
+        _table_renamed,
+        Effect(
+            "table renamed or moved to another schema, alone, in chains, or as blue and green change places",
+            "the lake's tables take the new names in the next cut, with their changelogs",
+            readers="the table under its new name from the cut on, and no table under the old one",
+            events=("rename-table",),
+            where=("on_renamed_table", "follow"),
+        ),
+        Effect(
+            "table renamed or moved to another schema",
+            "the lake's tables keep their names",
+            readers="the table under the name that it has in the lake",
+            events=("rename-table",),
+            where=("on_renamed_table", "keep"),
+        ),
+    ),
+    FilterChanged: _rule(
+        _filter_changed,
+        Effect(
+            "anything else that the stream does not carry",
+            "that table pauses, with the reason, and is copied again",
+            cost=COPY,
+        ),
+    ),
+    TableUnfit: _rule(_table_unfit),
 }
 
 

@@ -1,8 +1,8 @@
-"""What may follow from a change of a source table, and by which evidence and settings that is decided. Pure."""
+"""What may follow from a change of a source table, by which evidence and settings, and what that costs and shows. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -115,3 +115,55 @@ class Wait:
 
 
 Step = Follow | Ask | Read | Copy | Wait
+
+Outcome = Literal["free", "copies", "pauses", "loses"]
+ORDER: tuple[Outcome, ...] = ("free", "copies", "pauses", "loses")
+"""From what concerns nobody to what concerns most."""
+UNTIL = "the table as it was, without later changes, until {}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Say what the lake pays for a change, and what readers of it see."""
+
+    text: str
+    readers: str = "the table as before"
+
+
+NOTHING = Cost("nothing")
+METADATA = Cost("metadata: no data file is written")
+VECTORS = Cost("deletion vectors of its rows: no data file is written")
+COLUMNS = Cost("a copy of the key and these columns", UNTIL.format("it has these columns' values, in one cut"))
+LEAVES = Cost("a copy of the rows of these partitions", UNTIL.format("it has the rows of these partitions, in one cut"))
+COPY = Cost("a copy of the table", UNTIL.format("a new copy takes its place in one cut"))
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """Say of a change, in the words of whoever makes it, what happens, what that costs, and what readers see.
+
+    It is of the event that follows by it, if any; `where` names the setting under which it holds, and its value. `outcome` is how
+    far it concerns anybody.
+    """
+
+    change: str
+    happens: str
+    cost: Cost = METADATA
+    readers: str | None = None
+    events: tuple[EventName, ...] = ()
+    where: tuple[str, str] | None = None
+    outcome: Outcome = "free"
+
+    def holds(self, event: EventName, policy: Policy) -> bool:
+        """Return whether it is of an event under a policy."""
+        return event in self.events and (self.where is None or getattr(policy, self.where[0]) == self.where[1])
+
+    def __str__(self) -> str:
+        """Return it as a row of a table in Markdown."""
+        setting = f"`lake.{self.where[0]}: {self.where[1]}`: " if self.where else ""
+        return f"| {self.change} | {setting}{self.happens} | {self.cost.text} | {self.readers or self.cost.readers} |"
+
+
+def worst(outcomes: Iterable[Outcome]) -> Outcome:
+    """Return the outcome that concerns most."""
+    return max(outcomes, key=ORDER.index, default="free")

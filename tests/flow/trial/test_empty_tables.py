@@ -11,7 +11,7 @@ from penstock.config.model import Pipeline
 from penstock.flow.context import Context
 from penstock.flow.trial import snapshots
 from penstock.flow.trial.outcomes import Migration, outcomes
-from penstock.shapes.effects import worst
+from penstock.shapes.steps import worst
 from penstock.source import session
 from stack.servers.postgres import Database, Server
 from tests.flow.trial.conftest import PATTERNS, PUBLICATION, ROWS, SCHEMA

@@ -24,12 +24,11 @@ from penstock.flow.trial.ddl_log import DdlLog
 from penstock.ledger.records import Publishing
 from penstock.ledger.table_records import TableRecord
 from penstock.shapes.accepted import Accepted
-from penstock.shapes.effects import COPY, UNTIL, UNTIL_COLUMNS, UNTIL_COPY, UNTIL_LEAVES, Outcome, worst
 from penstock.shapes.leaves_to_inspect import leaves_to_inspect
 from penstock.shapes.plan import Plan
 from penstock.shapes.rules import effect
 from penstock.shapes.source_table import SourceTable
-from penstock.shapes.steps import EventName, Evidence, Policy
+from penstock.shapes.steps import COLUMNS, COPY, LEAVES, UNTIL, EventName, Evidence, Outcome, Policy, worst
 from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.preflight.report import names
 
@@ -134,10 +133,14 @@ class _Case:
         new = table.oid not in there and table.qualified not in there  # one in place of another is filled, as a rule
         what = f"the table {'is new and ' if table.oid not in there else ''}joins publication {self.ctx.pipeline.publication}"
         if blocker := self._no_copy(table, joining=True):
-            change = Change("table-added", f"{what}; {blocker}", "pauses", COPY, "no such table until that is mended")
+            change = Change(
+                "table-added", f"{what}; {blocker}", "pauses", COPY.text, "no such table until that is mended"
+            )
         elif self._shares_target(table):
             clash = f"{what}, and another table has its name in the lake: see lake.target"
-            change = Change("target-clash", clash, "pauses", COPY, "no such table until one of them has another name")
+            change = Change(
+                "target-clash", clash, "pauses", COPY.text, "no such table until one of them has another name"
+            )
         else:
             by = (
                 "its copy"
@@ -145,7 +148,7 @@ class _Case:
                 else "a person runs `penstock resync --new --no-dry-run`"
             )
             name = ".".join(self.ctx.pipeline.target(table.schema, table.name))
-            cost = "a copy of what it holds by then" if new else COPY
+            cost = "a copy of what it holds by then" if new else COPY.text
             change = Change("table-added", what, "free" if new else "copies", cost, f"a new table {name}, after {by}")
         return TableOutcome(table.qualified, (change,), copied=not new)
 
@@ -224,9 +227,9 @@ class _Case:
         partly = decided is not None and decided.leaves_read is not None
         if not partly and (names_ := archives.only_in_lake(self.ctx, record, now)):
             outcome, reason = "pauses", f"{reason}; a copy would lose the rows of {names(names_)}, which the lake keeps"
-        readers = UNTIL_COPY if outcome == "copies" else _BY_A_PERSON
+        readers = COPY.readers if outcome == "copies" else _BY_A_PERSON
         text = f"{reason}; {blocker}" if blocker else reason
-        cost = COPY
+        cost = COPY.text
         if now is not None and decided is not None and outcome == "copies":
             cost, readers = _part(decided, now) or (cost, readers)
         return TableOutcome(record.qualified, (Change(trouble.slug, text, outcome, cost, readers),), copied=True)
@@ -249,17 +252,17 @@ def _planned(record: TableRecord, now: SourceTable, policy: Policy, harmless: Co
 
 def _followed(policy: Policy, name: EventName, text: str) -> Change:
     means = effect(name, policy)
-    return Change(name, text, means.outcome, means.cost, means.readers)
+    return Change(name, text, means.outcome, means.cost.text, means.readers or means.cost.readers)
 
 
 def _part(decided: Plan, now: SourceTable) -> tuple[str, str] | None:
     """Return what is copied where that is less than the table, and what the table has then."""
     if decided.columns_read is not None:
         fetched = [column.name for column in now.columns if column.attnum in decided.columns_read.attnums]
-        return f"a copy of the key and {names(fetched)}", UNTIL_COLUMNS
+        return f"a copy of the key and {names(fetched)}", COLUMNS.readers
     if decided.leaves_read is not None:
         read = [leaf.name for leaf in now.leaves if leaf.oid in decided.leaves_read.leaves]
-        return f"a copy of {names(read) if read else 'no row'}", UNTIL_LEAVES
+        return f"a copy of {names(read) if read else 'no row'}", LEAVES.readers
     return None
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from penstock.flow.trial.copy_cost import CopyCost
 from penstock.flow.trial.outcomes import PIPELINE, TableOutcome
 from penstock.flow.trial.run import Trial
-from penstock.shapes.effects import ORDER, Outcome
+from penstock.shapes.steps import ORDER, Outcome
 from penstock.units import size, span
 
 _EXIT_STATUS: Mapping[Outcome, int] = {"free": 0, "copies": 1, "pauses": 2, "loses": 2}

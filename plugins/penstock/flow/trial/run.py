@@ -16,8 +16,8 @@ from penstock.flow.context import Context
 from penstock.flow.trial import ddl_log, snapshots
 from penstock.flow.trial.copy_cost import Costs, costs
 from penstock.flow.trial.outcomes import PIPELINE, Migration, TableOutcome, outcomes
-from penstock.shapes.effects import Outcome, worst
 from penstock.shapes.source_table import SourceColumn, SourceTable
+from penstock.shapes.steps import Outcome, worst
 from penstock.source import catalog_snapshot, publication, server_info, session
 from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.preflight.report import names
