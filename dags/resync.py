@@ -27,7 +27,7 @@ from typing import Any
 from airflow.sdk import DAG, Param, task
 
 from penstock.config.model import Pipeline
-from penstock.flow import table_policy
+from penstock.flow.context import any_copied
 from penstock.orchestration.assets import asset
 from penstock.orchestration.dags import dag_arguments, dags, dry_run
 from penstock.orchestration.operators import ResyncOperator
@@ -38,7 +38,7 @@ from penstock.orchestration.tasks import SOURCE_POOL, context, outcome, woken
 
 def wakes(pipeline: Pipeline) -> bool:
     """Return whether capture may trigger this DAG."""
-    return pipeline.tables.on_added == "copy" or table_policy.any_copied(pipeline)
+    return pipeline.tables.on_added == "copy" or any_copied(pipeline)
 
 
 def build(pipeline: Pipeline) -> DAG:

@@ -14,7 +14,7 @@ from penstock.conditions import Directive
 from penstock.errors import PenstockError
 from penstock.flow.capture import run as capture
 from penstock.flow.context import Context
-from penstock.flow.errors import record_errors
+from penstock.flow.guards import record_errors
 from penstock.flow.load import run as rebuild
 from penstock.flow.load.resync_request import fit_to_copy
 from penstock.flow.maintain import run as maintain

@@ -11,7 +11,7 @@ import pytest
 from penstock.errors import LakeError, LedgerError, SourceError
 from penstock.flow.capture import skip_transaction
 from penstock.flow.capture.skip_transaction import Offender
-from penstock.flow.errors import record_errors
+from penstock.flow.guards import record_errors
 from penstock.flow.load import replay_request
 from penstock.flow.load import run as rebuild
 from penstock.flow.load.replay_request import Replay

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import SourceError
-from penstock.flow.errors import record_errors
+from penstock.flow.guards import record_errors
 from penstock.flow.recover import run as recover
 from penstock.flow.recover.resume import resume
 from stack.servers.binaries import Binaries

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from penstock.errors import LakeError, LedgerError
-from penstock.flow.errors import record_errors
+from penstock.flow.guards import record_errors
 from penstock.flow.merge import run as merge
 from penstock.flow.schema import run as schema
 from penstock.flow.verify.compare import compare

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from penstock.errors import LakeError, LedgerError
 from penstock.flow.changelog import run as changelog
 from penstock.flow.changelog.coverage import Interval, may_hold
-from penstock.flow.errors import record_errors
+from penstock.flow.guards import record_errors
 from penstock.jobs.changelog_plan import ChangelogPlan
 from penstock.source import ddl_trigger
 from penstock_spark import table_changelog

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.errors import LedgerError, SourceError
-from penstock.flow.errors import record_errors
+from penstock.flow.guards import record_errors
 from penstock.flow.load import bootstrap
 from penstock.flow.load import run as rebuild
 from penstock.flow.merge import run as merge

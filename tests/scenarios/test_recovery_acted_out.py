@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import SourceError
-from penstock.flow.errors import record_errors
+from penstock.flow.guards import record_errors
 from penstock.flow.verify.compare import compare
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Server

@@ -9,7 +9,7 @@ import pytest
 
 from penstock.errors import LakeError, LedgerError, PenstockError
 from penstock.flow.context import Context
-from penstock.flow.errors import record_errors
+from penstock.flow.guards import record_errors
 from penstock.flow.load import run as rebuild
 from penstock.flow.merge import lake_state
 from penstock.flow.recover import resume

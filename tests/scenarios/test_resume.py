@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import ConfigError, LakeError, SourceError
-from penstock.flow.errors import record_errors
+from penstock.flow.guards import record_errors
 from penstock.flow.load import bootstrap
 from penstock.flow.merge import run as merge
 from penstock.flow.recover.resume import resume, resume_table

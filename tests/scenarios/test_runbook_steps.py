@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import SourceError
-from penstock.flow.errors import record_errors
+from penstock.flow.guards import record_errors
 from penstock.flow.recover.resume import resume_table
 from penstock.flow.recover.teardown import teardown
 from penstock.flow.verify.compare import compare

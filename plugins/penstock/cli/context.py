@@ -27,7 +27,7 @@ from penstock.config.paths import environment, folder, home
 from penstock.errors import ConfigError, LakeError, LedgerError, PenstockError
 from penstock.flow.check import Finding
 from penstock.flow.context import Context, Stage
-from penstock.flow.errors import record_errors
+from penstock.flow.guards import record_errors
 from penstock.flow.spark_job import SparkJob, Submit
 from penstock.jobs import driver_error
 from penstock.units import sentence, several

@@ -83,7 +83,7 @@ def verify(
         raise typer.BadParameter("--now compares all rows: leave out --mode sample")
     from penstock.cli import context, printing
     from penstock.errors import PenstockError
-    from penstock.flow.errors import record_errors
+    from penstock.flow.guards import record_errors
     from penstock.flow.load import run as rebuild
     from penstock.flow.merge import run as merge
     from penstock.flow.verify import now as verify_now

@@ -1,4 +1,4 @@
-"""What every use case needs: the pipeline, and how to reach the source, the ledger and the landing zone."""
+"""What every use case needs: the pipeline, what its operator wants of a table, and how to reach source, ledger and landing zone."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from penstock.config.connections import Connection, Resolver
-from penstock.config.model import Pipeline
+from penstock.config.model import OnChange, Pipeline
+from penstock.source.patterns import chosen_by
 
 if TYPE_CHECKING:  # a DAG file names a context and opens none: database drivers and Arrow are for who does
     from penstock.landing.zone import LandingZone
     from penstock.ledger import Ledger
+
 
 Progress = Callable[[str], None]
 
@@ -91,3 +93,20 @@ class Context:
 
         settings = self.pipeline.landing
         return LandingZone.open(settings.uri, settings.options, {**os.environ, **self.environment})
+
+
+def on_change(pipeline: Pipeline, schema: str, name: str) -> OnChange:
+    """Return what follows when a table is changed in a way that the stream does not carry.
+
+    That is what the first entry says that names the table, else the pipeline's own setting.
+    """
+    for policy in pipeline.tables.policies:
+        if chosen_by(policy)(schema, name):
+            return policy.on_change
+    return pipeline.tables.on_change
+
+
+def any_copied(pipeline: Pipeline) -> bool:
+    """Return whether there is a table that is copied again by itself after such a change."""
+    wanted = [pipeline.tables.on_change, *(policy.on_change for policy in pipeline.tables.policies)]
+    return any(each != "pause" for each in wanted)

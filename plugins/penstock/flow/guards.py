@@ -1,16 +1,74 @@
-"""What a use case requires before any work: a pipeline that is not halted, or that runs, and tables that it has."""
+"""What stands around the work of a use case: what it requires of the pipeline, its slot and its tables, and what follows from an error.
+
+A slot of the pipeline's name says neither who made it nor when. But the ledger knows for which pipeline, on which server, and through
+which position that one was read: a slot begins at its maker's time, so one that begins beyond that position was made later, by another.
+Teardown, recovery and slot health drop only what this rule calls ours (`why_not_ours`).
+"""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
 
-from penstock.errors import ConfigError, LedgerError
+from penstock.conditions import Directive, with_runbook
+from penstock.errors import ConfigError, LedgerError, PenstockError
 from penstock.flow.context import Context
-from penstock.flow.expected_state import ExpectedState
+from penstock.ledger.records import PipelineRecord
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
+from penstock.source.server_info import ServerFacts
+from penstock.source.slot import SlotFacts
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedState:
+    """Hold what the ledger knows of a pipeline that has a slot."""
+
+    system_identifier: int
+    timeline: int
+    database: str
+    slot: str
+    publication: str
+    publication_oid: int
+    consistent_point: Lsn
+    position: Lsn
+    unproved_from: Lsn | None = None
+    """Where the source was found with another history, until it is proved to have the one that was read."""
+
+    @classmethod
+    def of(cls, record: PipelineRecord) -> ExpectedState:
+        """Read a ledger row; raises LedgerError("not-bootstrapped") where there is no slot yet."""
+        facts = (
+            record.system_identifier,
+            record.timeline,
+            record.publication_oid,
+            record.consistent_point,
+            record.position,
+        )
+        system_identifier, timeline, publication_oid, consistent_point, position = facts
+        if (
+            system_identifier is None
+            or timeline is None
+            or publication_oid is None
+            or consistent_point is None
+            or position is None
+        ):
+            raise LedgerError(
+                "not-bootstrapped", f"pipeline {record.name} has no slot yet: run bootstrap, or end its recovery"
+            )
+        return cls(
+            system_identifier,
+            timeline,
+            record.database,
+            record.slot,
+            record.publication,
+            publication_oid,
+            consistent_point,
+            position,
+            record.unproved_from,
+        )
 
 
 def running(ctx: Context) -> ExpectedState:
@@ -62,3 +120,56 @@ def require_named(known: Sequence[TableRecord], tables: Sequence[str]) -> list[T
             hint = f"did you mean {nearest[0]}?" if nearest else f"known are {', '.join(sorted(by_name)) or 'none'}"
             raise ConfigError("table-unknown", f"expected a table of the pipeline as schema.table, got {table}; {hint}")
     return [by_name[table] for table in dict.fromkeys(tables)]
+
+
+@contextmanager
+def record_errors(ctx: Context) -> Iterator[None]:
+    """Record a PenstockError of the block in the ledger, halt the pipeline if its kind says so, and raise it on."""
+    try:
+        yield
+    except PenstockError as error:
+        ctx.progress(with_runbook(str(error), error.slug))
+        with suppress(LedgerError):  # the first error is the one to show; the ledger may be what failed
+            _record(ctx, error)
+        raise
+
+
+def _record(ctx: Context, error: PenstockError) -> None:
+    if error.directive is Directive.HALT and error.slug != "pipeline-halted":
+        ctx.ledger.pipelines.halt(ctx.name, slug=error.slug, reason=error.message)
+    ctx.ledger.events.add(
+        ctx.name,
+        slug=error.slug,
+        level="warning" if error.directive is Directive.RETRY else "error",
+        message=error.message,
+    )
+
+
+def why_not_ours(record: PipelineRecord, found: SlotFacts, server: ServerFacts) -> str | None:
+    """Say why a slot of the pipeline's name is not ours to drop, or None when it is."""
+    kind = f"plugin {found.plugin or 'none (a physical slot)'}, database {found.database}"
+    as_made = found.plugin == "pgoutput" and found.database == record.database and not found.temporary
+    elsewhere = record.system_identifier != server.system_identifier
+    later = f"it begins beyond {record.position}, through which Penstock has read: another has made it anew, or reads it for long"
+    reasons = (
+        (record.state == "torn_down", "the pipeline is torn down, so it owns none"),
+        (record.slot_intent_at is None, "this pipeline has never made one"),
+        (not record.slot_made, "it was adopted, not made by Penstock"),
+        (record.slot != found.name, f"the slot that Penstock made is {record.slot}"),
+        (elsewhere, "this server is another one than that on which Penstock made its slot"),
+        (not as_made, f"it is not one as Penstock makes: {kind}"),
+        (found.synced, "it is synchronised from a primary, which alone can drop it"),
+        (_begins_later(record, found), later),
+    )
+    return next((reason for applies, reason in reasons if applies), None)
+
+
+def _begins_later(record: PipelineRecord, found: SlotFacts) -> bool:
+    """Return whether a slot may have been made after the newest position of ours.
+
+    Making one reserves the WAL from the end of that moment on. Ours keeps WAL from before our position, unless it was lost, or
+    another session has read on for long.
+    """
+    if record.position is None or found.confirmed is None or found.confirmed <= record.position:
+        return False
+    return found.restart is None or found.restart >= record.position

@@ -45,7 +45,7 @@ def woken(context: Any) -> bool:
 @contextmanager
 def outcome(ctx: Context) -> Iterator[None]:
     """Do what an error's kind says: retry, page a person, or fail; every error is remembered in the ledger."""
-    from penstock.flow.errors import record_errors
+    from penstock.flow.guards import record_errors
     from penstock.flow.health import alarms
     from penstock.orchestration.notifications import deliver
 

@@ -16,7 +16,7 @@ from penstock.flow.capture.slot_check import (
     same_window,
     to_prove,
 )
-from penstock.flow.expected_state import ExpectedState
+from penstock.flow.guards import ExpectedState
 from penstock.ledger.records import WindowRecord, WindowState
 from penstock.lsn import Lsn
 from penstock.source.server_info import Fate

@@ -15,7 +15,7 @@ import pytest
 from penstock.config.connections import Connection
 from penstock.errors import SourceError
 from penstock.flow.capture import run as capture
-from penstock.flow.errors import record_errors
+from penstock.flow.guards import record_errors
 from penstock.flow.health import alarms
 from penstock.source import session
 from stack.servers.binaries import Binaries

@@ -15,7 +15,7 @@ from penstock.flow.capture import slot_check
 from penstock.flow.capture.slot_check import HistoryError, SourceState
 from penstock.flow.capture.window import asked, messages
 from penstock.flow.context import Context
-from penstock.flow.expected_state import ExpectedState
+from penstock.flow.guards import ExpectedState
 from penstock.ledger.records import WindowRecord
 from penstock.lsn import Lsn
 from penstock.source import peek, server_info, session, slot

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from penstock.errors import PenstockError
 from penstock.flow.context import Context
-from penstock.flow.expected_state import ExpectedState
+from penstock.flow.guards import ExpectedState
 from penstock.ledger.records import WindowRecord
 from penstock.lsn import Lsn
 from penstock.source import read_ahead

@@ -28,8 +28,7 @@ from penstock.flow.capture.slot_check import SourceState
 from penstock.flow.capture.window import Written, plan_window, sweep, write_window
 from penstock.flow.changelog import late_changes
 from penstock.flow.context import Context
-from penstock.flow.expected_state import ExpectedState
-from penstock.flow.guards import running, slot_work
+from penstock.flow.guards import ExpectedState, running, slot_work
 from penstock.flow.schema import evidence
 from penstock.flow.schema import run as schema
 from penstock.flow.schema.publication_options import follow_options

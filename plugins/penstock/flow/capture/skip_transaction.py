@@ -22,8 +22,7 @@ from penstock.flow.capture.slot_check import SourceState
 from penstock.flow.capture.window import plan_window
 from penstock.flow.changelog import late_changes
 from penstock.flow.context import Context
-from penstock.flow.expected_state import ExpectedState
-from penstock.flow.guards import running, slot_work
+from penstock.flow.guards import ExpectedState, running, slot_work
 from penstock.ledger.skips import LeftOut
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.errors import SourceError
-from penstock.flow.expected_state import ExpectedState
+from penstock.flow.guards import ExpectedState
 from penstock.ledger.records import WindowRecord
 from penstock.lsn import Lsn
 from penstock.source import publication, server_info, slot

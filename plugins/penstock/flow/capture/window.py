@@ -18,7 +18,7 @@ from penstock.flow.capture.next_window import NextWindow
 from penstock.flow.capture.prefetch import prefetch
 from penstock.flow.capture.slot_check import SourceState
 from penstock.flow.context import Context
-from penstock.flow.expected_state import ExpectedState
+from penstock.flow.guards import ExpectedState
 from penstock.landing import layout
 from penstock.landing.writer import Closing, FileWriter, close_all
 from penstock.landing.zone import LandingZone

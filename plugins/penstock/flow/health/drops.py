@@ -3,7 +3,7 @@
 `drops` is pure. The pipeline's own slot is dropped only under its lock, so that no capture is at work.
 
 Never an active slot, never a temporary or a synchronised one, never another living pipeline's. As the own one only what
-`penstock.flow.slot_ownership` calls ours; of others only what a rule of the policy names, with its type and database.
+`penstock.flow.guards` calls ours; of others only what a rule of the policy names, with its type and database.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from typing import Any
 from penstock.config.policy import ForeignRule
 from penstock.errors import PenstockError, SourceError
 from penstock.flow.context import Context
-from penstock.flow.guards import slot_work
+from penstock.flow.guards import slot_work, why_not_ours
 from penstock.flow.health.input import SlotInput
 from penstock.flow.health.rules_slot import orphaned
-from penstock.flow.slot_ownership import why_not_ours
 from penstock.source import health as source
 from penstock.source import server_info, session
 from penstock.source.slot import SlotFacts, drop_statement

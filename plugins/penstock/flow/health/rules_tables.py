@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.conditions import needs_copy
-from penstock.flow import table_policy
+from penstock.flow.context import on_change
 from penstock.flow.health.findings import Finding
 from penstock.flow.health.input import HealthInput
 from penstock.ledger.health import StillTable
@@ -31,7 +31,7 @@ def paused(facts: HealthInput) -> Iterator[Finding]:
 def _way_out(facts: HealthInput, table: StillTable) -> str:
     if not needs_copy(table.remedy):
         return f"fix it, then trigger {facts.name}.{'resync' if table.remedy == 'person' else 'resume'}"
-    if table_policy.on_change(facts.pipeline, table.schema, table.name) == "pause":
+    if on_change(facts.pipeline, table.schema, table.name) == "pause":
         return f"trigger {facts.name}.resync, which copies it again"
     return f"{facts.name}.resync copies it again by itself"
 

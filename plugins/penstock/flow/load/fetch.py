@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.errors import SourceError
-from penstock.flow import table_policy
-from penstock.flow.context import Context
+from penstock.flow.context import Context, on_change
 from penstock.flow.load.copy import published
 from penstock.flow.load.fetch_order import Order, order_of
 from penstock.flow.load.spark_copy import TRIES, copied_files, copy_tables, tables_at
@@ -53,7 +52,7 @@ def candidates(ctx: Context, records: Sequence[TableRecord]) -> list[TableRecord
     waiting = [
         record
         for record in records
-        if record.remedy == "read" and table_policy.on_change(ctx.pipeline, record.schema, record.name) == "follow"
+        if record.remedy == "read" and on_change(ctx.pipeline, record.schema, record.name) == "follow"
     ]
     publishing = ctx.ledger.pipelines.get(ctx.name).publishing if waiting else None
     if publishing is None or not sends_all(publishing.sent):

@@ -12,8 +12,7 @@ from datetime import timedelta
 
 from penstock.conditions import needs_copy
 from penstock.errors import SourceError
-from penstock.flow import table_policy
-from penstock.flow.context import Context
+from penstock.flow.context import Context, any_copied, on_change
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
 from penstock.source import server_info, session, slot
@@ -35,11 +34,11 @@ def answers(ctx: Context) -> bool:
 
     It does not while the publication withholds changes that it has sent: the copy would soon be wrong.
     """
-    return table_policy.any_copied(ctx.pipeline) and not ctx.ledger.pipelines.get(ctx.name).withheld
+    return any_copied(ctx.pipeline) and not ctx.ledger.pipelines.get(ctx.name).withheld
 
 
 def _is_answered(ctx: Context, table: TableRecord) -> bool:
-    return table_policy.on_change(ctx.pipeline, table.schema, table.name) != "pause"
+    return on_change(ctx.pipeline, table.schema, table.name) != "pause"
 
 
 def due(ctx: Context, tables: Sequence[TableRecord], *, woken: bool = False) -> list[TableRecord]:

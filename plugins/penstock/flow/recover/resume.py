@@ -14,8 +14,7 @@ from penstock.contract.manifest import FileEntry
 from penstock.errors import ConfigError, LakeError
 from penstock.flow.capture import run as capture
 from penstock.flow.context import Context
-from penstock.flow.expected_state import ExpectedState
-from penstock.flow.guards import slot_work, tables_by_name
+from penstock.flow.guards import ExpectedState, slot_work, tables_by_name
 from penstock.flow.health import alarms
 from penstock.flow.merge import lake_state, rebuild_plan
 from penstock.flow.schema import named_objects, publication_options

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from penstock.errors import LedgerError, PenstockError, SourceError
-from penstock.flow import archives, check, slot_ownership
+from penstock.flow import archives, check, guards
 from penstock.flow.capture import run as capture
 from penstock.flow.check import Finding
 from penstock.flow.context import Context
-from penstock.flow.expected_state import ExpectedState
-from penstock.flow.guards import slot_work
+from penstock.flow.guards import ExpectedState, slot_work
 from penstock.flow.merge import lake_state
 from penstock.flow.merge.publish import adopt_half_published
 from penstock.ledger.events import StatusRecord
@@ -234,7 +233,7 @@ def _drop_remains(ctx: Context, conn: session.SourceSession, record: PipelineRec
 
 def _not_ours(record: PipelineRecord, found: SlotFacts | None, server: ServerFacts) -> SourceError | None:
     """Return why a person has to drop what is left of the slot, None where recovery does it, or nothing is left."""
-    strange = None if found is None else slot_ownership.why_not_ours(record, found, server)
+    strange = None if found is None else guards.why_not_ours(record, found, server)
     if strange is None:
         return None
     return SourceError(
@@ -267,7 +266,7 @@ def _landed(status: StatusRecord, problem: PenstockError | None) -> str:
 def _remains(record: PipelineRecord, found: SlotFacts | None, server: ServerFacts) -> str:
     if found is None:
         return f"no slot {record.slot} is left to drop"
-    strange = slot_ownership.why_not_ours(record, found, server)
+    strange = guards.why_not_ours(record, found, server)
     statement = slot.drop_statement(record.slot)
     return f"would run: {statement}" if strange is None else f"you must run: {statement}, for {strange}"
 

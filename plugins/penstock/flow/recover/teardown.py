@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.flow import slot_ownership
+from penstock.flow import guards
 from penstock.flow.context import Context
 from penstock.flow.guards import slot_work
 from penstock.flow.health import alarms
@@ -22,7 +22,7 @@ def teardown(ctx: Context, *, dry_run: bool = True) -> list[str]:
     with session.connect(ctx.source, what=f"{ctx.name}:teardown") as conn, slot_work(ctx):
         found = slot.read_slot(conn, record.slot)
         if found is not None:
-            strange = slot_ownership.why_not_ours(record, found, server_info.read_server(conn))
+            strange = guards.why_not_ours(record, found, server_info.read_server(conn))
             if strange is None:
                 statements.append(slot.drop_statement(record.slot))
                 if not dry_run:

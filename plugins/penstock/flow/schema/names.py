@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from penstock.errors import Trouble
-from penstock.flow import table_policy, table_status
-from penstock.flow.context import Context
+from penstock.flow import table_status
+from penstock.flow.context import Context, on_change
 from penstock.flow.schema.facts import renamed
 from penstock.ledger.records import SchemaChange
 from penstock.ledger.table_records import TableRecord
@@ -31,7 +31,7 @@ def follow(ctx: Context, found: CatalogSnapshot) -> None:
         record
         for record in ctx.ledger.tables.all(ctx.name, but=found.unchanged)
         if _renamed(record, now)
-        and (record.state == "new" or table_policy.on_change(ctx.pipeline, record.schema, record.name) == "follow")
+        and (record.state == "new" or on_change(ctx.pipeline, record.schema, record.name) == "follow")
     ]
     if not changed:
         return

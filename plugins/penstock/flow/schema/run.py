@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from penstock.flow import table_policy, table_status
-from penstock.flow.context import Context
+from penstock.flow import table_status
+from penstock.flow.context import Context, on_change
 from penstock.flow.schema import named_objects
 from penstock.flow.schema.apply_plan import Known, apply, await_copy, retire_rows
 from penstock.flow.schema.rewritten import Rewritten, open_case, waiting_files
@@ -150,7 +150,7 @@ def policy_of(ctx: Context, known: Known, sent: Collection[str] | None = None) -
     sends_old = sent is None or bool({"update", "delete"} & set(sent))
     if not isinstance(known, TableRecord) or known.state != "ready":
         return replace(ADDED_ONLY, sends_old=sends_old)
-    if table_policy.on_change(ctx.pipeline, known.schema, known.name) != "follow":
+    if on_change(ctx.pipeline, known.schema, known.name) != "follow":
         return replace(ADDED_ONLY, sends_old=sends_old)
     lake = ctx.pipeline.lake
     return Policy(

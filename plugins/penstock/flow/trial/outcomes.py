@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from penstock.errors import Trouble
-from penstock.flow import archives, table_policy
-from penstock.flow.context import Context
+from penstock.flow import archives
+from penstock.flow.context import Context, on_change
 from penstock.flow.load.blockers import why_no_copy
 from penstock.flow.schema import publication_options
 from penstock.flow.schema.facts import table_facts
@@ -196,8 +196,8 @@ class _Case:
 
     def _renamed(self, record: TableRecord, now: SourceTable) -> Iterator[Change]:
         """Yield what another name means, where capture follows it."""
-        on_change = table_policy.on_change(self.ctx.pipeline, record.schema, record.name)
-        if on_change != "follow" or record.qualified == now.qualified:
+        policy = on_change(self.ctx.pipeline, record.schema, record.name)
+        if policy != "follow" or record.qualified == now.qualified:
             return
         text = f"the table was renamed from {record.qualified} to {now.qualified}"
         if self.ctx.pipeline.lake.on_renamed_table == "follow" and self._shares_target(now):
@@ -219,7 +219,7 @@ class _Case:
         blocker = self._no_copy(now, joining=False) if now else None
         answered = (
             trouble.needs_copy
-            and table_policy.on_change(self.ctx.pipeline, record.schema, record.name) != "pause"
+            and on_change(self.ctx.pipeline, record.schema, record.name) != "pause"
             and not self.publishing[1].withheld
         )
         outcome: Outcome = "copies" if answered and blocker is None else "pauses"
