@@ -18,7 +18,7 @@ from penstock.jobs.merge_plan import TablePlan
 from penstock.lake.columns import columns_stamp
 from penstock.ledger.merge_queue import MergeQueue
 from penstock.ledger.table_records import LoadRecord, TableRecord
-from penstock.shapes.relation_columns import Fit
+from penstock.shapes.mapping import Fit
 from penstock.units import several
 
 

@@ -18,8 +18,8 @@ from penstock.ledger.records import WindowRecord
 from penstock.ledger.relation_records import RelationAttnums, RelationNumbers
 from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.lsn import Lsn
+from penstock.shapes.mapping import Fit, by_name, fetched_fit, fit, overwritten
 from penstock.shapes.pg_snapshot import Snapshot
-from penstock.shapes.relation_columns import Fit, by_name, fetched_fit, fit, overwritten
 from penstock.shapes.table_facts import TableFacts
 from penstock.wire.messages import Relation
 

@@ -15,8 +15,8 @@ from penstock.lake.ddl import CUTS_TABLE
 from penstock.ledger import iceberg_pointers
 from penstock.ledger.merge_queue import MergeQueue
 from penstock.ledger.table_records import LoadRecord, TableRecord
+from penstock.shapes.mapping import Fit
 from penstock.shapes.mirror_column import MirrorColumn
-from penstock.shapes.relation_columns import Fit
 
 Fits = Mapping[str, Fit]
 """What landed files are to their tables, by path."""

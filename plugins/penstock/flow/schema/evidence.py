@@ -21,15 +21,14 @@ from penstock.ledger.records import WindowRecord
 from penstock.ledger.relation_records import RelationNumbers
 from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.lsn import Lsn
-from penstock.shapes import ddl_columns, enum_labels, gone_partitions, relation_columns
+from penstock.shapes import enum_labels, gone_partitions, mapping, timeline
 from penstock.shapes.accepted import Accepted
-from penstock.shapes.ddl_columns import History
-from penstock.shapes.ddl_files import rewritten_file
-from penstock.shapes.ddl_rewrites import Before, Rewrites, read_rewrites
+from penstock.shapes.ddl_log import Before, Rewrites, read_rewrites, rewritten_file
 from penstock.shapes.landed_window import Landed
 from penstock.shapes.pg_snapshot import Snapshot
 from penstock.shapes.plan import Plan
 from penstock.shapes.source_table import SourceTable
+from penstock.shapes.timeline import History
 from penstock.source import leaf_rows, server_info
 from penstock.source.session import SourceSession
 from penstock.wire.messages import Relation
@@ -92,15 +91,15 @@ class _Content:
         """Return the columns of which every row's value was fetched after all that the window brought of a relation version."""
         landed = (file for file in self.landed.files if (file.oid, file.version) == shape)
         last = max((file.max_commit_lsn for file in landed if file.max_commit_lsn is not None), default=None)
-        return relation_columns.overwritten(self.fetches, shape[0], last)
+        return mapping.overwritten(self.fetches, shape[0], last)
 
 
 def _numbers(ctx: Context, landed: Landed, since: Lsn) -> Numbers:
     """Read the columns of the landed relations by the looks at their tables that were before and after."""
     histories = _histories(ctx, landed, landed.shapes, since)
     return {
-        key: relation_columns.numbers(
-            relation, ddl_columns.columns_at(relation, landed.after[key], histories[key[0]]), histories[key[0]].looks
+        key: timeline.numbers(
+            relation, timeline.columns_at(relation, landed.after[key], histories[key[0]]), histories[key[0]].looks
         )
         for key, relation in landed.relations.items()
         if key[0] in histories
@@ -274,7 +273,7 @@ def _emptied(ctx: Context, case: Undecided, explained: Set[int]) -> dict[int, st
 def _shape_misfit(record: TableRecord, content: _Content) -> _Misfit | None:
     """Say why what a window brought of a table does not fit its columns; None is for a table that it fits."""
     for key, relation, numbers in content.shapes(record):
-        if reason := relation_columns.fit(record, relation, numbers, content.overwritten(key)).reason:
+        if reason := mapping.fit(record, relation, numbers, content.overwritten(key)).reason:
             return _Misfit(reason)
     return None
 

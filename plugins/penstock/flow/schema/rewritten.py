@@ -8,7 +8,7 @@ from penstock.flow.schema.undecided import plan_of
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
 from penstock.shapes.accepted import Accepted, Rewriting
-from penstock.shapes.ddl_rewrites import Before
+from penstock.shapes.ddl_log import Before
 from penstock.shapes.diff import altered_columns, file_before
 from penstock.shapes.plan import Plan
 from penstock.shapes.source_table import Leaf, SourceTable

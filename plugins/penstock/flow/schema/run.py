@@ -24,9 +24,9 @@ from penstock.shapes.accepted import Accepted
 from penstock.shapes.leaves_to_inspect import altered_with_its_rows, leaves_to_inspect
 from penstock.shapes.mirror_column import reserved
 from penstock.shapes.pg_snapshot import Snapshot
-from penstock.shapes.relation_columns import column_look
 from penstock.shapes.source_table import Leaf, SourceTable
 from penstock.shapes.steps import ADDED_ONLY, Evidence, Policy
+from penstock.shapes.timeline import column_look
 from penstock.source import leaf_rows, server_info, types
 from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.session import SourceSession

@@ -12,13 +12,11 @@ from penstock.flow.context import Context
 from penstock.flow.schema.rewritten import Rewritten, open_case
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
-from penstock.shapes.ddl_columns import History
-from penstock.shapes.ddl_files import rewritten_files
-from penstock.shapes.ddl_rewrites import read_rewrites
+from penstock.shapes.ddl_log import read_rewrites, rewritten_files
 from penstock.shapes.plan import Plan
-from penstock.shapes.relation_columns import column_look
 from penstock.shapes.source_table import SourceTable
 from penstock.shapes.steps import Policy
+from penstock.shapes.timeline import History, column_look
 from penstock.source import ddl_trigger
 from penstock.source.session import SourceSession
 from penstock.wire.columnar import DdlEvent

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.contract.table_state import TableState
+from penstock.contract.table_state import FileBefore, TableState
 from penstock.ledger.relation_records import ColumnLook
-from penstock.shapes.ddl_columns import History
-from penstock.shapes.ddl_rewrites import Before, Rewrites, read_rewrites
+from penstock.shapes.ddl_log import Before, Rewrites, RewrittenFile, read_rewrites, rewritten_file, rewritten_files
+from penstock.shapes.timeline import History
 from penstock.wire.columnar import DdlEvent
 
 INT2, INT4, INT8, TEXT, VARCHAR, DOMAIN = 21, 23, 20, 25, 1043, 70000
@@ -204,3 +204,53 @@ def test_whatever_is_proven_kept_every_value(commands: list[tuple[str, bool]], s
 
     if found.complete and not found.doubtful:
         assert changed == right[3]
+
+
+# --- the file of a partition: one plain rewrite, and nothing beside it -----------------------
+
+FOUND = FileBefore(7, HERE, 100, 500, empty=False)
+LEFT = TableState(7, HERE, 1, {1: ("id", 20, -1)}, {}, 100, file=501, written=(101, 4), plain=True)
+OTHERS = TableState(7, HERE, 1, {1: ("id", 20, -1)}, {}, 99, file=500, written=(99, 2), plain=True)
+
+
+def test_one_told_rewrite_says_who_wrote_the_rows() -> None:
+    events = [DdlEvent(OTHERS, 0), DdlEvent(LEFT, 0, FOUND), DdlEvent(replace(LEFT, written=(101, 9)), 0)]
+
+    assert rewritten_file(500, 501, HERE, events) == RewrittenFile(xid=100, writer=101, command=4, empty=False)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        pytest.param([], id="nothing"),
+        pytest.param([DdlEvent(LEFT, 0)], id="not what it found"),
+        pytest.param([DdlEvent(LEFT, 0, replace(FOUND, file=499))], id="found another file"),
+        pytest.param([DdlEvent(replace(LEFT, file=502), 0, FOUND)], id="left another file"),
+        pytest.param(
+            [DdlEvent(replace(LEFT, file=502), 0, FOUND), DdlEvent(LEFT, 0)], id="a later command of it has the file"
+        ),
+        pytest.param(
+            [DdlEvent(replace(LEFT, file=502), 0, FOUND), DdlEvent(LEFT, 0, replace(FOUND, file=502))],
+            id="rewritten twice",
+        ),
+        pytest.param([DdlEvent(LEFT, 0, FOUND), DdlEvent(LEFT, 0, FOUND)], id="told twice"),
+        pytest.param([DdlEvent(replace(LEFT, xid=101), 0, FOUND)], id="in another transaction"),
+        pytest.param([DdlEvent(replace(LEFT, plain=False), 0, FOUND)], id="not plain"),
+        pytest.param([DdlEvent(LEFT, 0, replace(FOUND, trigger=OTHER))], id="found by another trigger"),
+        pytest.param([DdlEvent(replace(LEFT, trigger=OTHER), 0, FOUND)], id="left by another trigger"),
+    ],
+)
+def test_what_may_be_another_story_is_not_believed(events: list[DdlEvent]) -> None:
+    assert rewritten_file(500, 501, HERE, events) is None
+
+
+@pytest.mark.parametrize("token", [None, "", OTHER])
+def test_a_trigger_that_may_have_missed_something_tells_nothing(token: str | None) -> None:
+    assert rewritten_file(500, 501, token, [DdlEvent(LEFT, 0, FOUND)]) is None
+
+
+def test_all_partitions_with_a_new_file_have_to_be_told() -> None:
+    events = {7: [DdlEvent(LEFT, 0, FOUND)]}
+
+    assert (rewritten_files({7: 500, 8: 600}, {7: 501, 8: 600}, HERE, events) or {}).keys() == {7}
+    assert rewritten_files({7: 500, 8: 600}, {7: 501, 8: 601}, HERE, events) is None

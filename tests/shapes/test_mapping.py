@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from penstock.ledger.relation_records import ColumnLook, ColumnState, RelationNumbers
 from penstock.lsn import Lsn
 from penstock.shapes.accepted import Accepted
+from penstock.shapes.mapping import by_name, fit
 from penstock.shapes.mirror_column import MirrorColumn
-from penstock.shapes.relation_columns import DROPPED, attnums, by_name, fit, numbers
+from penstock.shapes.timeline import DROPPED, attnums, numbers
 from penstock.values.pgtype import PgType
 from penstock.wire.messages import Relation, RelationColumn
 from tests.shapes.tables import shape, table_record

@@ -1,28 +1,20 @@
-"""Which of the catalog's columns a relation of the stream has: names and types are in the message, numbers are not. Pure.
-
-The message lists columns in the order of their attnums, and looks at the catalog before and after it say which were there.
-Columns that every look has are in the message, whatever they were called in between: so names prove nothing, types and
-order do. Where they leave more than one reading, there is no answer.
-"""
+"""What landed rows of a relation, whose columns are known by number, are to the columns of the lake's table. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from penstock.contract.manifest import FileEntry
-from penstock.ledger.relation_records import ColumnLook, ColumnState, RelationNumbers
+from penstock.ledger.relation_records import ColumnLook, RelationNumbers
 from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.shapes.mirror_column import present
-from penstock.shapes.source_table import SourceTable
 from penstock.shapes.table_facts import TableFacts
+from penstock.shapes.timeline import attnums, marked
 from penstock.values.pgtype import PgType
 from penstock.values.type_change import followed, sent_as_real, sent_keeps
 from penstock.wire.messages import Relation, RelationColumn
 
-DROPPED = 0
-"""The attnum of a column that is one of several that were dropped since; no column of the catalog has it."""
 _UNKNOWN = PgType(0, -1, "", "", "")
 _TEXT = PgType(25, -1, "pg_catalog", "text", "b")
 _TEXT_ARRAY = PgType(1009, -1, "pg_catalog", "_text", "b", element=_TEXT)
@@ -30,124 +22,6 @@ _TEXTS = {25: _TEXT, 1043: _TEXT, 1009: _TEXT_ARRAY, 1015: _TEXT_ARRAY}
 """text, varchar and their arrays. Source: PostgreSQL's pg_type.dat."""
 _NAMED_TEXTS = dict.fromkeys(("text", "varchar", "citext"), _TEXT)
 """Those that the stream names: types of extensions, and domains by what they are made of."""
-
-
-def column_look(table: SourceTable) -> ColumnLook:
-    """Return what a look at the catalog has found of a table's published columns."""
-    states = {column.attnum: (column.name, column.type.oid, column.type.typmod) for column in table.columns}
-    key = tuple(column.attnum for column in table.columns if column.key)
-    return ColumnLook(table.attnums, states, key=key, key_index=table.key_index, hidden=table.hidden_attnums)
-
-
-def numbers(relation: Relation, found: tuple[int, ...] | None, looks: Sequence[ColumnLook]) -> RelationNumbers:
-    """Return what a relation's columns are, whose attnums were `found`; it had them between the first and the last of the looks.
-
-    Its message marks the columns that come with each old row. Under REPLICA IDENTITY FULL these are all, and a row is known by
-    the primary key where that was the same throughout, index and all; else only whole rows tell which are meant.
-    """
-    if found is None:
-        return RelationNumbers(None)
-    if relation.replica_identity != "f":
-        return RelationNumbers(found, _sure_key(_marked(relation, found), looks))
-    keys = {(look.key, look.key_index) for look in looks}
-    return RelationNumbers(found, looks[0].key if len(keys) == 1 else ())
-
-
-def _sure_key(marked: tuple[int, ...], looks: Sequence[ColumnLook]) -> tuple[int, ...]:
-    """Return the key that a message marks: all of it, unless a column may belong to it that is not published."""
-    sure = not any(look.hidden for look in looks) and not _come_and_gone(looks)
-    if sure or any(set(marked) == set(look.key) for look in looks):
-        return marked
-    return (DROPPED,) if any(look.key for look in looks) else ()
-
-
-def _marked(relation: Relation, numbers: Sequence[int]) -> tuple[int, ...]:
-    return tuple(attnum for sent, attnum in zip(relation.columns, numbers, strict=True) if sent.key)
-
-
-def attnums(relation: Relation, looks: Sequence[ColumnLook]) -> tuple[int, ...] | None:
-    """Return the attnums of a relation's columns, which it had at some time between the first and the last of the looks.
-
-    None where more than one reading is possible, or none; `DROPPED` for one of several that are no longer there.
-    """
-    sent = _sent_states(relation)
-    through = set.intersection(*(set(look.columns) for look in looks))
-    if len(sent) == len(through):
-        return tuple(sorted(through))
-    if _come_and_gone(looks):
-        return None
-    states = _known_states(looks)
-    if len(sent) == len(states):  # all that any look has: whatever types they had in between
-        return tuple(sorted(states))
-    came = sorted(looks[-1].columns.keys() - through)
-    gone = states.keys() - looks[-1].columns.keys()
-    # what is there at last came in its order, whatever it was called: the first so many are there, the others not yet
-    possible = [
-        count for count in range(len(came) + 1) if _readable(sent, states, through | set(came[:count]), gone)[0][0]
-    ]
-    if len(possible) != 1:
-        return None
-    return _reading(sent, states, through | set(came[: possible[0]]), gone)
-
-
-def _sent_states(relation: Relation) -> list[ColumnState]:
-    """Return the columns of a relation in the form in which looks have them."""
-    return [(column.name, column.type_oid, column.typmod) for column in relation.columns]
-
-
-def _known_states(looks: Sequence[ColumnLook]) -> dict[int, set[ColumnState]]:
-    """Return what looks have found of each column."""
-    states: dict[int, set[ColumnState]] = {}
-    for look in looks:
-        for attnum, state in look.columns.items():
-            states.setdefault(attnum, set()).add(state)
-    return states
-
-
-def _come_and_gone(looks: Sequence[ColumnLook]) -> bool:
-    """Return whether columns were added and dropped between two looks, which saw neither."""
-    added = ((len([n for n in after.columns if n > before.count]), before, after) for before, after in pairwise(looks))
-    return any(after.count - before.count > seen for seen, before, after in added)
-
-
-def _reading(
-    sent: Sequence[ColumnState],
-    states: Mapping[int, Collection[ColumnState]],
-    needed: Collection[int],
-    gone: Collection[int],
-) -> tuple[int, ...] | None:
-    """Return what each column must be, of all that are `needed` and some that are `gone`; None where it may be one of either."""
-    known, rest = sorted({*needed, *gone}), _readable(sent, states, needed, gone)
-    reached, found = {0}, [set[int]() for _ in sent]
-    for place, attnum in enumerate(known):
-        taken = {at for at in reached if at < len(sent) and rest[place + 1][at + 1] and _like(sent[at], states[attnum])}
-        for at in taken:
-            found[at].add(attnum)
-        reached = {at + 1 for at in taken} | (set() if attnum in needed else reached)
-    if not all(len(numbers) == 1 or numbers <= set(gone) for numbers in found):
-        return None
-    return tuple(next(iter(numbers)) if len(numbers) == 1 else DROPPED for numbers in found)
-
-
-def _readable(
-    sent: Sequence[ColumnState],
-    states: Mapping[int, Collection[ColumnState]],
-    needed: Collection[int],
-    gone: Collection[int],
-) -> list[list[bool]]:
-    """Return, per place in the order of attnums and column: whether the rest can be read by the rest."""
-    rest = [[False] * len(sent) + [True]]
-    for attnum in sorted({*needed, *gone}, reverse=True):
-        after, known = rest[0], states[attnum]
-        taken = [after[at + 1] and _like(state, known) for at, state in enumerate(sent)]
-        skipped = [False] * len(after) if attnum in needed else after
-        rest.insert(0, [one or other for one, other in zip([*taken, False], skipped, strict=True)])
-    return rest
-
-
-def _like(sent: ColumnState, known: Collection[ColumnState]) -> bool:
-    """Return whether a column of the stream may be one that looks found in these states: its name may have been another."""
-    return any(sent[1:] == state[1:] for state in known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +62,7 @@ def fit(
             reals += [column.name] if sent_as_real(sent.type_oid, column.type) else []
     key = known.key
     if key is None:
-        key = _own_key(table) if relation.replica_identity == "f" else _marked(relation, known.attnums)
+        key = _own_key(table) if relation.replica_identity == "f" else marked(relation, known.attnums)
     named = tuple(map(fields.get, known.attnums))
     if relation.replica_identity == "f" and not key and overwritten:
         return Fit(

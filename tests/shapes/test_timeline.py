@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from penstock.contract.table_state import TableState
 from penstock.ledger.relation_records import ColumnLook, ColumnState
-from penstock.shapes.ddl_columns import History, columns_at, contradicts
-from penstock.shapes.relation_columns import attnums
+from penstock.shapes.timeline import History, attnums, columns_at, contradicts
 from penstock.wire.columnar import DdlEvent
 from penstock.wire.messages import Relation, RelationColumn
 
