@@ -115,7 +115,7 @@ def test_the_newest_windows_show_how_fast_capture_reads(ledger: Ledger, running:
     for from_ in (START, START + 10):
         capture(ledger, running, from_, from_ + 10, seconds=2.0)
 
-    assert [(rate.wal_bytes, rate.seconds) for rate in ledger.health.window_rates(running)] == [(10, 2.0)] * 2
+    assert [(pace.wal_bytes, pace.seconds) for pace in ledger.windows.recent(running, 20)] == [(10, 2.0)] * 2
 
 
 def test_a_look_notes_how_the_lake_stands_and_counts_the_cuts_since_the_one_before(ledger: Ledger, ready: str) -> None:

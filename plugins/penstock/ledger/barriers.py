@@ -63,5 +63,5 @@ class Barriers(Part):
         with self.transaction(frozen=True) as transaction:
             position = find(transaction, name).position
             ((reachable,),) = transaction.rows("barriers/mark_reachable", name=name, lsn=lsn)
-            cut = next(iter(transaction.records(CutRecord, "barriers/cut_at", name=name, lsn=lsn)), None)
-        return Reached(position, bool(reachable), cut)
+            cuts = transaction.records(CutRecord, "merges/cuts", name=name, attempt=None, lsn=lsn, limit=1)
+        return Reached(position, bool(reachable), next(iter(cuts), None))

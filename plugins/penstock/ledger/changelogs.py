@@ -23,6 +23,7 @@ from penstock.ledger.relation_records import RelationRecord
 from penstock.ledger.session import Part, Transaction
 from penstock.ledger.table_records import TableRecord
 from penstock.ledger.tables import tables as tables_of
+from penstock.ledger.windows import windows
 from penstock.lsn import Lsn
 
 _RECENT = 100
@@ -137,7 +138,9 @@ class Changelogs(Part):
             return IntervalWork(
                 history=_history(transaction, name),
                 windows=tuple(
-                    transaction.records(WindowRecord, "changelogs/windows_by_commit_time", name=name, **between)
+                    windows(
+                        transaction, name, committed=(from_time, upto_time), states=["staged", "confirmed"], past=None
+                    )
                 ),
                 tables=tuple(tables_of(transaction, name)),
                 relations=tuple(transaction.records(RelationRecord, "windows/relations", name=name)),
@@ -188,11 +191,10 @@ class Changelogs(Part):
 
     def note_late(self, name: str, fill: FillRecord, *, rows: int, message: str) -> None:
         """Note that changes of a filled interval came later, with an event that says so."""
-        event = {"slug": "changes-late", "level": "warning", "table_oid": None, "message": message, "details": "{}"}
         place = {"from_time": fill.from_time, "upto_time": fill.upto_time, "attempt": fill.attempt}
         with self.transaction() as transaction:
             transaction.change("changelogs/note_late", name=name, rows=rows, **place)
-            transaction.change("events/add_event", name=name, **event)
+            transaction.note(name, "changes-late", message, level="warning")
 
     def fills(
         self, name: str, *, since: datetime | None = None, before: datetime | None = None, limit: int | None = _RECENT

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from psycopg.types.json import Jsonb
-
 from penstock.ledger.loads import BUILDS, OPEN, loads
 from penstock.ledger.pipelines import find, gaps
 from penstock.ledger.records import (
@@ -60,9 +58,8 @@ class Events(Part):
         details: dict[str, Any] | None = None,
     ) -> None:
         """Note something that happened, under its runbook's name."""
-        facts = {"slug": slug, "level": level, "table_oid": table_oid, "message": message}
         with self.transaction() as transaction:
-            transaction.change("events/add_event", name=name, details=Jsonb(details or {}), **facts)
+            transaction.note(name, slug, message, level=level, oid=table_oid, details=details)
 
     def add_on_change(
         self,
@@ -107,7 +104,7 @@ class Events(Part):
             if pipeline.position:
                 last = Lsn(pipeline.position - 1)
                 newest = windows(transaction, name, after=last, states=["staged", "confirmed"])
-            cuts = transaction.records(CutRecord, "merges/cuts", name=name, attempt=None, limit=1)
+            cuts = transaction.records(CutRecord, "merges/cuts", name=name, attempt=None, lsn=None, limit=1)
             return StatusRecord(
                 pipeline=pipeline,
                 windows=counts,

@@ -13,10 +13,9 @@ from typing import Any, cast
 
 from psycopg.types.json import Jsonb
 
-from penstock.conditions import Level, Remedy
+from penstock.conditions import Level
 from penstock.ledger.records import Row
 from penstock.ledger.session import Part
-from penstock.ledger.table_records import TableState
 from penstock.lsn import Lsn
 
 _RECENT = 100
@@ -88,15 +87,6 @@ class FoundAlarm:
 
 
 @dataclass(frozen=True)
-class WindowRate(Row):
-    """Say how fast one window was captured: bytes of WAL and seconds."""
-
-    wal_bytes: int
-    seconds: float
-    staged_at: datetime
-
-
-@dataclass(frozen=True)
 class LateWork(Row):
     """Say until when work that has a schedule was done, None where it never was; `lake_file` is one that the lake holds."""
 
@@ -105,18 +95,6 @@ class LateWork(Row):
     verified_at: datetime | None = None
     sampled_at: datetime | None = None
     lake_file: str | None = None
-
-
-@dataclass(frozen=True)
-class StillTable(Row):
-    """Hold a table that stands still: `paused` for a reason, or `new` and waiting for its copy."""
-
-    schema: str
-    name: str
-    state: TableState
-    slug: str | None
-    reason: str | None
-    remedy: Remedy | None
 
 
 @dataclass(frozen=True)
@@ -158,20 +136,15 @@ class SlotHealth(Part):
     ) -> list[SlotSample]:
         """Return the history of one slot, newest first."""
         with self.transaction() as transaction:
-            return transaction.records(
-                SlotSample, "health/slot_samples", name=name, slot=slot, since=since, limit=limit
-            )
+            bounds = {"since": since, "limit": limit}
+            return transaction.records(SlotSample, "health/slot_samples", name=name, slots=[slot], **bounds)
 
     def last_slot_samples(self, name: str, slots: Sequence[str]) -> dict[str, SlotSample]:
         """Return the newest sample of each slot that has one."""
         with self.transaction() as transaction:
-            found = transaction.records(SlotSample, "health/last_slot_samples", name=name, slots=list(slots))
+            bounds = {"since": None, "limit": 1}
+            found = transaction.records(SlotSample, "health/slot_samples", name=name, slots=list(slots), **bounds)
         return {sample.slot: sample for sample in found}
-
-    def window_rates(self, name: str, *, limit: int = 20) -> list[WindowRate]:
-        """Return how fast the newest windows were captured, newest first."""
-        with self.transaction() as transaction:
-            return transaction.records(WindowRate, "health/window_rates", name=name, limit=limit)
 
     def alarms(self, name: str, *, open_only: bool = True, limit: int = _RECENT) -> list[AlarmRecord]:
         """Return the open alarms and those whose end is still to be sent; or all, newest first."""
@@ -183,11 +156,6 @@ class SlotHealth(Part):
         with self.transaction() as transaction:
             (found,) = transaction.records(LateWork, "health/late_work", name=name)
         return found
-
-    def still_tables(self, name: str) -> list[StillTable]:
-        """Return the tables that are paused or wait for their copy, by name."""
-        with self.transaction() as transaction:
-            return transaction.records(StillTable, "health/still_tables", name=name)
 
     def open_copies(self, name: str) -> list[OpenCopy]:
         """Return the copies and rebuilds under way, the one that got on least lately first."""
@@ -223,8 +191,7 @@ class SlotHealth(Part):
     def trim(self, name: str, *, before: datetime) -> None:
         """Forget samples and closed alarms from before that time."""
         with self.transaction() as transaction:
-            for statement in ("health/trim_slot_samples", "health/trim_alarms", "health/trim_lake_samples"):
-                transaction.change(statement, name=name, before=before)
+            transaction.change("health/trim", name=name, before=before)
 
 
 def _plain(value: Any) -> Any:

@@ -91,23 +91,19 @@ def moved(catalog: Connection, catalog_name: str, pointers: Sequence[Pointer], r
 
 def shown(catalog: Connection, catalog_name: str, places: Sequence[Place]) -> dict[Place, str]:
     """Return the metadata file that each of these tables shows, if it is there; raises LakeError("catalog-unreachable")."""
-    named = {"namespaces": [namespace for namespace, _ in places], "tables": [table for _, table in places]}
-    try:
-        with connect(catalog, "penstock merge") as opened, opened.transaction():
-            rows = Transaction(opened).rows("iceberg_pointers/shown_pointers", catalog=catalog_name, **named)
-            return {(namespace, table): location for namespace, table, location in rows}
-    except (pg.OperationalError, *_NOT_SET_UP) as error:
-        raise _unreachable(catalog, error) from None
+    return {(namespace, table): location for namespace, table, location in listed(catalog, catalog_name, places)}
 
 
-def listed(catalog: Connection, catalog_name: str) -> list[tuple[str, str, str]]:
-    """Return namespace, name and metadata file of every table of the catalog; raises LakeError("catalog-unreachable")."""
+def listed(catalog: Connection, catalog_name: str, places: Sequence[Place] | None = None) -> list[tuple[str, str, str]]:
+    """Return namespace, name and metadata file of every table of the catalog, or of these that are there.
+
+    Raises LakeError("catalog-unreachable").
+    """
+    namespaces, tables = (None if places is None else [place[part] for place in places] for part in (0, 1))
+    chosen = {"catalog": catalog_name, "namespaces": namespaces, "tables": tables}
     try:
-        with connect(catalog, "penstock maintain") as opened, opened.transaction():
-            return [
-                (n, t, m)
-                for n, t, m in Transaction(opened).rows("iceberg_pointers/catalog_tables", catalog=catalog_name)
-            ]
+        with connect(catalog, "penstock look") as opened, opened.transaction():
+            return [(n, t, m) for n, t, m in Transaction(opened).rows("iceberg_pointers/catalog_tables", **chosen)]
     except (pg.OperationalError, *_NOT_SET_UP) as error:
         raise _unreachable(catalog, error) from None
 
@@ -179,10 +175,12 @@ def _moved_all(
     taking = _names(passing, [each.places[1] for each in renames])
     fresh = [pointer for pointer in pointers if pointer.fresh]
     old = [pointer for pointer in fresh if pointer.old]
+    kept = [(each.fresh.kept_namespace, each.fresh.kept_table) for each in old if each.fresh]
+    keeping = _names([each.place for each in old], kept, [each.old for each in old])
     steps: tuple[tuple[str, Mapping[str, Sequence[str | None]], int], ...] = (
         ("iceberg_pointers/move_pointers", _lists(plain := [each for each in pointers if not each.fresh]), len(plain)),
         ("iceberg_pointers/rename_tables", leaving, len(renames)),
-        ("iceberg_pointers/keep_old_tables", _lists(old), len(old)),
+        ("iceberg_pointers/rename_tables", keeping, len(old)),
         ("iceberg_pointers/take_places", _lists(fresh), len(fresh)),
         ("iceberg_pointers/rename_tables", taking, len(renames)),
     )
@@ -191,11 +189,14 @@ def _moved_all(
     )
 
 
-def _names(before: Sequence[Place], after: Sequence[Place]) -> dict[str, list[str | None]]:
-    """Return names as columns, as `rename_tables` takes them."""
+def _names(
+    before: Sequence[Place], after: Sequence[Place], olds: Sequence[str | None] | None = None
+) -> dict[str, list[str | None]]:
+    """Return names, and the metadata files that go with them, as columns, as `rename_tables` takes them."""
     return {
         "namespaces": [namespace for namespace, _ in before],
         "tables": [table for _, table in before],
+        "olds": list(olds or [None] * len(before)),
         "new_namespaces": [namespace for namespace, _ in after],
         "new_tables": [table for _, table in after],
     }
@@ -209,8 +210,6 @@ def _lists(pointers: Sequence[Pointer]) -> dict[str, list[str | None]]:
         "tables": [pointer.table for pointer in pointers],
         "olds": [pointer.old for pointer in pointers],
         "news": [pointer.new for pointer in pointers],
-        "kept_namespaces": [each.kept_namespace for each in fresh],
-        "kept_tables": [each.kept_table for each in fresh],
         "fresh_namespaces": [each.namespace for each in fresh],
         "fresh_tables": [each.table for each in fresh],
         "locations": [each.location for each in fresh],

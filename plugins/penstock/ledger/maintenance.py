@@ -102,15 +102,15 @@ class Maintenance(Part):
 
     def end(self, name: str, attempt: str, report: dict[str, Any], message: str) -> None:
         """Note what a run did, as an event too."""
-        event = {"slug": "maintained", "level": "info", "table_oid": None, "message": message, "details": Jsonb({})}
         with self.transaction() as transaction:
-            if transaction.change("maintenance/end_maintenance", name=name, attempt=attempt, report=Jsonb(report)):
-                transaction.change("events/add_event", name=name, **event)
+            found = {"report": Jsonb(report), "error": None}
+            if transaction.change("maintenance/end_maintenance", name=name, attempt=attempt, **found):
+                transaction.note(name, "maintained", message)
 
     def fail(self, name: str, attempt: str, slug: str) -> None:
         """Note which condition ended a run."""
         with self.transaction() as transaction:
-            transaction.change("maintenance/fail_maintenance", name=name, attempt=attempt, error=slug)
+            transaction.change("maintenance/end_maintenance", name=name, attempt=attempt, report=None, error=slug)
 
     def all(self, name: str, *, limit: int = 1) -> list[MaintenanceRecord]:
         """Return the newest runs, newest first."""
@@ -137,14 +137,8 @@ class Maintenance(Part):
         """
         with self.transaction() as transaction:
             lock(transaction, name)
-            for statement in (
-                "maintenance/trim_events",
-                "health/trim_slot_samples",
-                "health/trim_alarms",
-                "health/trim_lake_samples",
-                "maintenance/trim_maintenances",
-            ):
-                transaction.change(statement, name=name, before=before)
+            transaction.change("maintenance/trim_events", name=name, before=before)
+            transaction.change("health/trim", name=name, before=before)
             transaction.change("maintenance/trim_cuts", name=name, before=cuts_before, daily_before=daily_before)
 
     def old_windows(self, name: str, *, before: datetime) -> list[ForgottenWindow]:
@@ -171,11 +165,10 @@ class Maintenance(Part):
     def needed_landed(self, name: str) -> Needed:
         """Return what the landing zone must hold."""
         with self.transaction(frozen=True) as transaction:
+            rows = transaction.rows("maintenance/needed", name=name)
             return Needed(
-                windows=tuple(
-                    (a, b, attempt) for a, b, attempt in transaction.rows("maintenance/window_places", name=name)
-                ),
+                windows=tuple((since, upto, attempt) for kind, attempt, since, upto in rows if kind == "window"),
                 copies=tuple(loads(transaction, name, COPIES, kept=True)),
-                fetches=frozenset(id_ for (id_,) in transaction.rows("loads/needed_fetches", name=name)),
-                runs=frozenset(attempt for (attempt,) in transaction.rows("maintenance/needed_runs", name=name)),
+                fetches=frozenset(each for kind, each, *_ in rows if kind == "fetch"),
+                runs=frozenset(each for kind, each, *_ in rows if kind == "run"),
             )

@@ -17,8 +17,8 @@ from penstock.errors import Trouble
 from penstock.jobs.pointers import place_of
 from penstock.ledger.loads import give_up
 from penstock.ledger.pipelines import lock
-from penstock.ledger.records import Level, Publishing
-from penstock.ledger.session import Part, Transaction
+from penstock.ledger.records import Publishing
+from penstock.ledger.session import Part
 from penstock.ledger.table_records import TableRecord
 from penstock.ledger.tables import save, stop
 from penstock.ledger.tables import tables as tables_of
@@ -45,7 +45,7 @@ class Membership(Part):
                 "maintenance/forget_old_tables", name=name, tables=Jsonb([{"namespace": namespace, "name": target}])
             )
             transaction.change("membership/join_table", joined_lsn=lsn, joined_xid=xid, **chosen)
-            _note(transaction, name, table.oid, "table-added", message)
+            transaction.note(name, "table-added", message, oid=table.oid)
 
     def leave(self, name: str, oid: int, *, through: Lsn, discard: bool, message: str) -> None:
         """Note a table that left, published `through` that position, with an event; again changes nothing.
@@ -58,7 +58,7 @@ class Membership(Part):
             if transaction.change("membership/leave_table", name=name, oid=oid, left_lsn=through, discard=discard):
                 give_up(transaction, name, "the table left the publication", oids=[oid])
                 transaction.change("loads/forget_copies", name=name, oids=[oid], loaded=False)
-                _note(transaction, name, oid, "table-removed", message)
+                transaction.note(name, "table-removed", message, oid=oid)
 
     def hide(
         self,
@@ -90,7 +90,7 @@ class Membership(Part):
                 give_up(transaction, name, trouble.reason, oids=oids)
                 transaction.change("loads/forget_copies", name=name, oids=oids, loaded=True)
                 only = oids[0] if len(oids) == 1 else None
-                _note(transaction, name, only, trouble.slug, message, level="error")
+                transaction.note(name, trouble.slug, message, level="error", oid=only)
 
     def waiting(self, name: str) -> list[TableRecord]:
         """Return the tables that joined and wait for their copy, by schema and name."""
@@ -128,10 +128,3 @@ def _after(table: TableRecord, trouble: Trouble) -> Trouble:
     return replace(
         trouble, reason=f"{trouble.reason}; before that it was paused by {table.paused_slug}: {table.paused_reason}"
     )
-
-
-def _note(
-    transaction: Transaction, name: str, oid: int | None, slug: str, message: str, *, level: Level = "info"
-) -> None:
-    event = {"slug": slug, "level": level, "table_oid": oid, "message": message, "details": "{}"}
-    transaction.change("events/add_event", name=name, **event)

@@ -127,7 +127,7 @@ class Merges(Part):
     def cuts(self, name: str, *, limit: int = 20) -> list[CutRecord]:
         """Return the newest cuts, newest first."""
         with self.transaction() as transaction:
-            return transaction.records(CutRecord, "merges/cuts", name=name, attempt=None, limit=limit)
+            return transaction.records(CutRecord, "merges/cuts", name=name, attempt=None, lsn=None, limit=limit)
 
 
 def _record(transaction: Transaction, name: str, new: NewCut) -> CutRecord:
@@ -179,7 +179,9 @@ def _of_tables(renames: Sequence[Rename]) -> list[Rename]:
 
 
 def _cut(transaction: Transaction, name: str, attempt: str) -> CutRecord | None:
-    return next(iter(transaction.records(CutRecord, "merges/cuts", name=name, attempt=attempt, limit=1)), None)
+    return next(
+        iter(transaction.records(CutRecord, "merges/cuts", name=name, attempt=attempt, lsn=None, limit=1)), None
+    )
 
 
 def _listed(tables: Sequence[PublishedTable | Rename]) -> Jsonb:

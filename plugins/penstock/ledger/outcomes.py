@@ -39,9 +39,7 @@ class Outcomes(Part):
     def succeeded(self, name: str, dag: str, task: str, run_id: str, *, last: bool) -> None:
         """Note that a task has succeeded; with the `last` one of its DAG, all that earlier runs failed at is over."""
         with self.transaction() as transaction:
-            transaction.change("outcomes/note_success", name=name, dag=dag, task=task, run_id=run_id)
-            if last:
-                transaction.change("outcomes/note_end", name=name, dag=dag, run_id=run_id)
+            transaction.change("outcomes/note_success", name=name, dag=dag, task=task, run_id=run_id, last=last)
 
     def spent(self, name: str, dag: str, *, seconds: float, cpu_seconds: float) -> None:
         """Note what a task has used, however it ended."""

@@ -30,17 +30,18 @@ class Pipelines(Part):
             return transaction.records(PipelineRecord, "pipelines/pipelines", name=None)
 
     def register(self, name: str, *, database: str, slot: str, publication: str) -> PipelineRecord:
-        """Make a pipeline known; one that was torn down begins a new era, any other stays as it is.
+        """Make a pipeline known; one that was torn down begins a new era, any other with a slot stays as it is.
 
         Raises ConfigError("config-invalid") when the names are not those under which its slot was made.
         """
         sources = {"database": database, "slot": slot, "publication": publication}
         with self.transaction() as transaction:
             transaction.change("pipelines/register_pipeline", name=name, **sources)
-            if lock(transaction, name).state == "torn_down":
+            found = lock(transaction, name)
+            if found.state == "torn_down":
                 _begin_era(transaction, name)
-            transaction.change("pipelines/rename_sources", name=name, **sources)
-            found = find(transaction, name)
+                transaction.change("pipelines/register_pipeline", name=name, **sources)
+                found = find(transaction, name)
         for what, value in sources.items():
             if getattr(found, what) != value:
                 raise ConfigError(
@@ -109,13 +110,11 @@ class Pipelines(Part):
             known = lock(transaction, name)
             if known.consistent_point == consistent_point:
                 return known
-            transaction.change("pipelines/close_gap", name=name, upto_lsn=consistent_point, upto_time=source_time)
             if source_time is not None:
                 note = {"name": name, "lsn": consistent_point, "at": source_time, "looked_at": source_time}
                 transaction.change("changelogs/note_source_clock", **note, begins=True)
-            return _change(
-                transaction, known, "pipelines/record_slot", "to wait for its slot", consistent_point=consistent_point
-            )
+            slot = {"consistent_point": consistent_point, "source_time": source_time}
+            return _change(transaction, known, "pipelines/record_slot", "to wait for its slot", **slot)
 
     def begin_era(self, name: str) -> PipelineRecord:
         """Leave a slot behind for good: the pipeline has no position, tables or copies until the next one is recorded.
@@ -143,9 +142,7 @@ class Pipelines(Part):
         """Stop a pipeline until a person has decided, with an event that says why."""
         with self.transaction() as transaction:
             known = lock(transaction, name)
-            transaction.change(
-                "events/add_event", name=name, slug=slug, level="error", table_oid=None, message=reason, details="{}"
-            )
+            transaction.note(name, slug, reason, level="error")
             return _change(transaction, known, "pipelines/halt", "not to be torn down", slug=slug, reason=reason)
 
     def resume(self, name: str) -> PipelineRecord:
@@ -218,17 +215,8 @@ def _change(
 def _begin_era(transaction: Transaction, name: str) -> None:
     ended = {"id": None, "oids": None, "reason": "the era of its slot has ended"}
     transaction.change("loads/give_up_loads", name=name, **ended)
-    for step in (
-        "pipelines/open_gap",
-        "pipelines/begin_era",
-        "pipelines/keep_targets",
-        "pipelines/forget_tables",
-        "pipelines/forget_planned_windows",
-        "pipelines/forget_column_looks",
-        "pipelines/forget_table_states",
-        "pipelines/forget_attnums",
-    ):
-        transaction.change(step, name=name)
+    transaction.change("pipelines/begin_era", name=name)
+    transaction.change("pipelines/forget_tables", name=name)
 
 
 def _conflict(known: PipelineRecord, need: str) -> LedgerError:

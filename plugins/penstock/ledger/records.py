@@ -224,10 +224,6 @@ class SchemaChange:
     message: str
     details: Mapping[str, Any]
 
-    def to_json(self) -> dict[str, Any]:
-        """Return plain data."""
-        return {"oid": self.oid, "message": self.message, "details": {"rule": self.rule, **self.details}}
-
 
 @dataclass(frozen=True)
 class UnannouncedRecord(Row):

@@ -16,11 +16,12 @@ import psycopg
 from psycopg import errors as pg
 from psycopg.adapt import Dumper, Loader
 from psycopg.rows import kwargs_row
+from psycopg.types.json import Jsonb
 
 from penstock import sql
 from penstock.config.connections import Connection
 from penstock.errors import LedgerError, NoLedgerError, PenstockError
-from penstock.ledger.records import Row
+from penstock.ledger.records import Level, Row
 from penstock.lsn import Lsn
 
 Record = TypeVar("Record", bound=Row)
@@ -70,6 +71,20 @@ class Transaction:
     def change(self, statement: str, **values: Any) -> int:
         """Run a statement and return how many rows it touched."""
         return self.connection.execute(sql.load(f"ledger/{statement}").encode(), values).rowcount
+
+    def note(
+        self,
+        name: str,
+        slug: str,
+        message: str,
+        *,
+        level: Level = "info",
+        oid: int | None = None,
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Note something that happened to a pipeline, or to one of its tables, as an event under its runbook's name."""
+        facts = {"slug": slug, "level": level, "table_oid": oid, "message": message, "details": Jsonb(details or {})}
+        self.change("events/add_event", name=name, **facts)
 
     def rows(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
         """Run a query and return its rows."""

@@ -40,10 +40,7 @@ class Summaries(Part):
     def claim(self, name: str, *, due: datetime, at: datetime) -> bool:
         """Take on the summary of a time of its schedule; return whether it is ours to send."""
         with self.transaction() as transaction:
-            times = {"due": due, "at": at}
-            if transaction.change("summaries/begin_summaries", name=name, **times):
-                return False
-            return bool(transaction.change("summaries/claim_summary", name=name, **times))
+            return (True,) in transaction.rows("summaries/claim_summary", name=name, due=due, at=at)
 
     def end(self, name: str, *, due: datetime, sent_at: datetime | None) -> None:
         """Note that a summary was sent, or with None that the next run is to try again."""

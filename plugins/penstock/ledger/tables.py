@@ -62,10 +62,12 @@ class Tables(Part):
             save(transaction, name, tables)
             note_schema_changes(transaction, name, changes)
 
-    def all(self, name: str, *, but: Collection[int] = ()) -> list[TableRecord]:
-        """Return every table, in whatever state, `but` some, by schema and name."""
+    def all(
+        self, name: str, *, but: Collection[int] = (), states: Sequence[TableState] | None = None
+    ) -> list[TableRecord]:
+        """Return every table, or those in these states, `but` some, by schema and name."""
         with self.transaction() as transaction:
-            return tables(transaction, name, but=but)
+            return tables(transaction, name, but=but, states=states)
 
     def target(self, name: str, oid: int) -> tuple[str, ...] | None:
         """Return the lake's name of a table, also of one that was known before the present era; None where it is new."""
@@ -131,8 +133,7 @@ def stop(transaction: Transaction, name: str, troubles: Mapping[int, Trouble], *
         if oid not in stopped:
             raise _unfit(transaction, name, oid, "not to be dropped")
         if not noted:
-            event = {"slug": trouble.slug, "level": "error", "table_oid": oid, "message": trouble.reason}
-            transaction.change("events/add_event", name=name, details="{}", **event)
+            transaction.note(name, trouble.slug, trouble.reason, level="error", oid=oid)
 
 
 def resume(transaction: Transaction, name: str, oid: int) -> TableRecord:
@@ -158,9 +159,9 @@ def save(transaction: Transaction, name: str, tables: Sequence[TableFacts]) -> N
 
 def note_schema_changes(transaction: Transaction, name: str, changes: Sequence[SchemaChange]) -> None:
     """Note changes of tables' shapes that the lake follows as events, inside a transaction."""
-    if changes:
-        listed = Jsonb([change.to_json() for change in changes])
-        transaction.change("events/add_schema_changes", name=name, slug="schema-followed", changes=listed)
+    for change in changes:
+        details = {"rule": change.rule, **change.details}
+        transaction.note(name, "schema-followed", change.message, oid=change.oid, details=details)
 
 
 def note_column_looks(
@@ -192,7 +193,7 @@ def tables(
     but: Collection[int] = (),
 ) -> list[TableRecord]:
     """Return the tables that meet every condition given, `but` some, by schema and name."""
-    conditions = {"oid": oid, "states": states, "but": list(but)}
+    conditions = {"oid": oid, "states": None if states is None else list(states), "but": list(but)}
     return transaction.records(TableRecord, "tables/tables", name=name, **conditions)
 
 

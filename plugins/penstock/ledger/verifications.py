@@ -139,8 +139,6 @@ class Verifications(Part):
                 transaction.change("verifications/verify_round", number=number, oid=finding.oid)
             else:
                 transaction.change("verifications/verify_table", **chosen)
-                if finding.outcome == "equal":
-                    transaction.change("verifications/clear_shares", number=number, oid=finding.oid)
 
     def finish(self, number: int) -> None:
         """Note that every table was looked at."""
@@ -172,7 +170,6 @@ class Verifications(Part):
         shares = {"wanted": wanted, "column": column, "type": type, "indexed": indexed, "bounds": list(bounds)}
         with self.transaction() as transaction:
             lock(transaction, name)
-            transaction.change("verifications/remember_difference", name=name, oid=oid)
             transaction.change("verifications/forget_shares", name=name, oid=oid)
             transaction.change("verifications/add_shares", name=name, oid=oid, **shares)
 

@@ -21,7 +21,7 @@ from penstock.ledger.json_codec import relation_to_json
 from penstock.ledger.loads import BUILDS, FETCHES, loads
 from penstock.ledger.merge_queue import MergeQueue
 from penstock.ledger.pipelines import find, lock, lock_active
-from penstock.ledger.records import CutRecord, WindowRecord, WindowState
+from penstock.ledger.records import CutRecord, Row, WindowRecord, WindowState
 from penstock.ledger.relation_records import ColumnLook, RelationAttnums, RelationNumbers, RelationRecord
 from penstock.ledger.relations import RelationVersions
 from penstock.ledger.session import Part, Transaction
@@ -29,6 +29,15 @@ from penstock.ledger.table_records import TableRecord
 from penstock.ledger.tables import tables as tables_of
 from penstock.lsn import Lsn
 from penstock.wire.messages import Relation
+
+
+@dataclass(frozen=True)
+class WindowPace(Row):
+    """Say what one window took: bytes of WAL that it spans, those that the server read for it from its restart point, and seconds."""
+
+    wal_bytes: int
+    read_bytes: int | None
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +96,10 @@ class Windows(Part):
         with self.transaction() as transaction:
             return next((xid for (xid,) in transaction.rows("windows/looked_xid", name=name)), None)
 
-    def recent(self, name: str, limit: int) -> list[tuple[int, float]]:
-        """Return what the newest windows took: bytes of WAL that were read, and seconds; the oldest of them first."""
+    def recent(self, name: str, limit: int) -> list[WindowPace]:
+        """Return what the newest windows took, newest first."""
         with self.transaction() as transaction:
-            return [
-                (read, seconds) for read, seconds in transaction.rows("windows/recent_windows", name=name, limit=limit)
-            ]
+            return transaction.records(WindowPace, "windows/recent_windows", name=name, limit=limit)
 
     def complete_time(self, name: str, upto: Lsn) -> datetime | None:
         """Return the latest time of the source by which all that was committed lies at or before `upto`, if known."""
@@ -196,7 +203,7 @@ class Windows(Part):
                 for each in landed
                 if each.cause in FETCHES and each.lsn > max(least, through.get(each.oid, each.lsn))
             ]
-            cuts = transaction.records(CutRecord, "merges/cuts", name=name, attempt=None, limit=1)
+            cuts = transaction.records(CutRecord, "merges/cuts", name=name, attempt=None, lsn=None, limit=1)
         return MergeQueue(
             pipeline=pipeline,
             upto=upto,
@@ -250,11 +257,16 @@ def windows(
     after: Lsn | None = None,
     through: Lsn | None = None,
     states: Sequence[str] | None = None,
-    past: bool = False,
+    committed: tuple[datetime | None, datetime | None] = (None, None),
+    past: bool | None = False,
 ) -> list[WindowRecord]:
-    """Return the windows of this era, or of all `past` ones, that meet every condition given, in order."""
-    conditions = {"from_lsn": from_lsn, "after": after, "through": through, "states": states, "past": past}
-    return transaction.records(WindowRecord, "windows/windows", name=name, **conditions)
+    """Return the windows of this era, of all `past` ones, or of all, that meet every condition given, in order.
+
+    `committed` are times between which one of a window's transactions may have committed.
+    """
+    since, before = committed
+    bounds = {"from_lsn": from_lsn, "after": after, "through": through, "since": since, "before": before}
+    return transaction.records(WindowRecord, "windows/windows", name=name, states=states, past=past, **bounds)
 
 
 def keep_states(transaction: Transaction, name: str, states: TableStates | None) -> None:

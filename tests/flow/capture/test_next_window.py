@@ -7,12 +7,19 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.flow.capture.next_window import FIRST, LEAST, MIB, Taken, window_bytes
+from penstock.flow.capture.next_window import FIRST, LEAST, MIB, window_bytes
+from penstock.ledger.windows import WindowPace
 
 CEILING = 1024 * MIB
 SECONDS = 30.0
 
-taken = st.builds(Taken, read=st.integers(0, 1 << 40), seconds=st.floats(0.001, 1e5))
+
+def taking(read: int, seconds: float) -> WindowPace:
+    """Return a window for which the server read so many bytes."""
+    return WindowPace(read, read, seconds)
+
+
+taken = st.builds(taking, st.integers(0, 1 << 40), st.floats(0.001, 1e5))
 
 
 @dataclass
@@ -21,13 +28,13 @@ class Source:
 
     rate: float
     fixed: float = 0.0
-    windows: list[Taken] = field(default_factory=list)
+    windows: list[WindowPace] = field(default_factory=list)
 
     def window(self, left: int, *, reread: int = 0, ceiling: int = CEILING) -> int:
-        size = window_bytes(self.windows[-8:], reread=reread, ceiling=ceiling, seconds=SECONDS)
+        size = window_bytes(self.windows[:-9:-1], reread=reread, ceiling=ceiling, seconds=SECONDS)
         assert size > 0
         size = min(size, left)
-        self.windows.append(Taken(reread + size, self.fixed + (reread + size) / self.rate))
+        self.windows.append(taking(reread + size, self.fixed + (reread + size) / self.rate))
         return size
 
     def drain(self, backlog: int, *, ceiling: int = CEILING) -> list[int]:
@@ -40,7 +47,7 @@ class Source:
 
 @given(st.lists(taken, max_size=8), st.integers(0, 1 << 40), st.integers(1, 1 << 40), st.floats(1, 1e5))
 def test_it_is_never_more_than_the_ceiling_and_never_nothing(
-    recent: list[Taken], reread: int, ceiling: int, seconds: float
+    recent: list[WindowPace], reread: int, ceiling: int, seconds: float
 ) -> None:
     size = window_bytes(recent, reread=reread, ceiling=ceiling, seconds=seconds)
 
@@ -53,7 +60,7 @@ def test_all_but_the_first_windows_of_a_steady_source_fit(rate: float, fixed: fl
     source.drain(8 * 1024 * MIB)
     first, *others = source.windows
 
-    assert first.read == FIRST
+    assert first.read_bytes == FIRST
     assert max(window.seconds for window in others) <= SECONDS + fixed
 
 
@@ -89,4 +96,4 @@ def test_what_an_open_transaction_holds_back_is_not_read_over_and_over(rate: flo
     while behind < backlog:
         behind += source.window(backlog - behind, reread=behind, ceiling=backlog)
 
-    assert sum(window.read for window in source.windows) <= 4 * backlog + 64 * FIRST
+    assert sum(window.read_bytes for window in source.windows) <= 4 * backlog + 64 * FIRST

@@ -14,7 +14,7 @@ from penstock.flow.health import rules_lake, rules_server, rules_slot, rules_tab
 from penstock.flow.health.airflow_state import DagState
 from penstock.flow.health.input import ClockReading
 from penstock.flow.health.judge import LAKE_RULES, RULES
-from penstock.ledger.health import WindowRate
+from penstock.ledger.windows import WindowPace
 from penstock.lsn import Lsn
 from penstock.source.health import SlotStats
 from penstock.source.refusals import Refusal
@@ -216,10 +216,10 @@ def test_a_queue_that_grows_while_capture_works_is_reported() -> None:
         remembered(behind(retained=(600 - 100 * n) * MIB), 300 * n, flushed_lsn=Lsn(100 * GIB - 200 * n * MIB))
         for n in (1, 2, 3)
     ]
-    slow = [WindowRate(10 * MIB, 100.0, NOW)]
+    slow = [WindowPace(10 * MIB, None, 100.0)]
 
     assert levels(verdict(now, history=history, rates=slow)) == {"capture-too-slow": "warn"}
-    assert levels(verdict(now, history=history, rates=[WindowRate(1000 * MIB, 10.0, NOW)])) == {}
+    assert levels(verdict(now, history=history, rates=[WindowPace(1000 * MIB, None, 10.0)])) == {}
     assert levels(verdict(now, history=history[:2], rates=slow)) == {}
 
 

@@ -13,9 +13,10 @@ from penstock.flow.health.airflow_state import DagState
 from penstock.flow.health.input import Disk, HealthInput
 from penstock.flow.health.judge import LAKE_RULES
 from penstock.flow.health.observe import disks
-from penstock.ledger.health import LateWork, OpenCopy, StillTable
+from penstock.ledger.health import LateWork, OpenCopy
 from penstock.ledger.page import PipelinePanel
 from tests.flow.health.cases import GIB, NOW, OWN, RECORD, SHOP, alarm, failed, lake_facts, verdict
+from tests.shapes.tables import table_record
 
 
 def ago(**span: float) -> Any:
@@ -109,11 +110,17 @@ def test_a_merge_that_was_just_asked_for_is_not_late() -> None:
     assert found(standing(lake={**WAITING, "unmerged_since": ago(minutes=14)})) == {}
 
 
+def still(name: str, slug: str | None = None, reason: str | None = None, remedy: Any = None, **known: Any) -> Any:
+    """Return a table that is paused, or with no slug waits for its copy."""
+    facts = {"state": "paused" if slug else "new", "paused_slug": slug, "paused_reason": reason, "remedy": remedy}
+    return table_record(1, name, **facts, **known)
+
+
 STILL = [
-    StillTable("public", "t", "paused", "schema-change", "a column was retyped", "copy"),
-    StillTable("public", "u", "paused", "merge-conflict", "rows were absent", "resume"),
-    StillTable("public", "v", "new", None, None, None),
-    StillTable("public", "w", "paused", "no-usable-identity", "it has no key", "person"),
+    still("t", "schema-change", "a column was retyped", "copy"),
+    still("u", "merge-conflict", "rows were absent", "resume"),
+    still("v", joined_lsn=OWN.confirmed),
+    still("w", "no-usable-identity", "it has no key", "person"),
 ]
 
 

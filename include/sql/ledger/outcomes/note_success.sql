@@ -1,3 +1,12 @@
+-- With the `last` task of its DAG, what earlier runs of the DAG failed at is over.
+with
+    over as (
+        update penstock.task_outcome
+        set failing_since = null, slug = null
+        where
+            %(last)s and pipeline = %(name)s and dag = %(dag)s and task <> %(task)s and run_id <> %(run_id)s
+            and failing_since is not null
+    )
 insert into penstock.task_outcome (pipeline, dag, task, run_id, succeeded_at)
 select p.name, %(dag)s, %(task)s, %(run_id)s, clock_timestamp()
 from penstock.pipeline as p

@@ -1,3 +1,6 @@
-insert into penstock.pipeline (name, database, slot, publication)
+-- Before a slot is made the pipeline file may still change its mind.
+insert into penstock.pipeline as known (name, database, slot, publication)
 values (%(name)s, %(database)s, %(slot)s, %(publication)s)
-on conflict (name) do nothing
+on conflict (name) do update
+set database = excluded.database, slot = excluded.slot, publication = excluded.publication
+where known.state = 'new'

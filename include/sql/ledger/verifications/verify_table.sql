@@ -1,4 +1,11 @@
--- All rows of the table were compared.
+-- All rows of the table were compared: where they are equal, those of its shares are.
+with
+    shares as (
+        update penstock.key_share as s
+        set differs = false
+        from penstock.verification as v
+        where v.number = %(number)s and s.pipeline = v.pipeline and s.oid = %(oid)s and %(equal)s
+    )
 update penstock.table as t
 set
     verified_through = case when %(equal)s then v.lsn else t.verified_through end,

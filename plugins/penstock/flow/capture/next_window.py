@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from time import monotonic
 
 import pyarrow as pa
@@ -22,6 +21,7 @@ from penstock.errors import PenstockError
 from penstock.flow.context import Context
 from penstock.flow.guards import ExpectedState
 from penstock.ledger.records import WindowRecord
+from penstock.ledger.windows import WindowPace
 from penstock.lsn import Lsn
 from penstock.source import read_ahead
 from penstock.source.peek import Logical
@@ -36,30 +36,23 @@ _FIXED = 0.25
 """A window that takes less than this part of its time says nothing of its size: most of it is the same for each window."""
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """Hold what a window took: the bytes of WAL that the server read for it, from its restart point, and seconds."""
-
-    read: int
-    seconds: float
-
-
-def window_bytes(recent: Sequence[Taken], *, reread: int, ceiling: int, seconds: float) -> int:
+def window_bytes(recent: Sequence[WindowPace], *, reread: int, ceiling: int, seconds: float) -> int:
     """Return how many bytes of WAL beyond the position the next window takes, `ceiling` at most.
 
-    `recent` are the last windows, the oldest first; `reread` is how far the slot's restart point lies behind the position.
+    `recent` are the last windows, the newest first; `reread` is how far the slot's restart point lies behind the position.
     """
     fits = FIRST
-    for taken in recent:
-        fits = _after(fits, taken, seconds)
+    for window in reversed(recent):
+        if window.read_bytes:
+            fits = _after(fits, window.read_bytes, window.seconds / seconds)
     return min(max(fits - reread, reread, LEAST), ceiling)
 
 
-def _after(fits: int, taken: Taken, seconds: float) -> int:
-    """Return how many bytes fit into a window after one more was seen."""
-    if taken.read * 2 >= fits:  # one that only reached the end of the WAL shows nothing of a longer one
-        fits = 2 * max(fits, taken.read)
-    limit = taken.read * seconds / taken.seconds if taken.seconds > _FIXED * seconds else math.inf
+def _after(fits: int, read: int, share: float) -> int:
+    """Return how many bytes fit into a window after one more was seen, which read so many in a `share` of its time."""
+    if read * 2 >= fits:  # one that only reached the end of the WAL shows nothing of a longer one
+        fits = 2 * max(fits, read)
+    limit = read / share if share > _FIXED else math.inf
     return max(LEAST, int(min(fits, limit)))
 
 

@@ -35,7 +35,7 @@ from penstock.flow.schema.publication_options import follow_options
 from penstock.flow.schema.sync_publication import follow_patterns
 from penstock.flow.schema.sync_tables import follow_publication
 from penstock.ledger.records import WindowRecord
-from penstock.ledger.windows import WindowContent, moved
+from penstock.ledger.windows import WindowContent, WindowPace, moved
 from penstock.lsn import Lsn
 from penstock.source import catalog_snapshot, ddl_trigger, publication, server_info, session, slot
 from penstock.source.ddl_trigger import DdlTrigger
@@ -194,7 +194,7 @@ def _prepare(
     follow_options(ctx, conn, found.publication, found.tables)
     follow_publication(ctx, conn, found, position=record.position)
     look = schema.follow(ctx, conn, found, None if trigger is None else trigger.token or "")
-    recent = [next_window.Taken(*taken) for taken in ctx.ledger.windows.recent(ctx.name, _RECENT)]
+    recent = ctx.ledger.windows.recent(ctx.name, _RECENT)
     reach = ahead or _reach(ctx, recent, record.position, before)
     upto = Lsn(min(end.flushed, reach, limit or end.flushed))
     window = plan_window(ctx, record, end, upto, before) if upto > record.position else None
@@ -204,7 +204,7 @@ def _prepare(
     return _Due(record, before, end, look, window, Lsn(following), trigger)
 
 
-def _reach(ctx: Context, recent: Sequence[next_window.Taken], position: Lsn, before: SourceState) -> int:
+def _reach(ctx: Context, recent: Sequence[WindowPace], position: Lsn, before: SourceState) -> int:
     """Return how far a window from a position on may reach for its time and its ceiling."""
     settings = ctx.pipeline.capture
     reread = 0 if before.restart is None else max(0, position - before.restart)

@@ -16,11 +16,13 @@ from penstock.config.policy import Health
 from penstock.flow.check import seconds_between
 from penstock.flow.health.airflow_state import DagState
 from penstock.flow.health.limits import Forecast, Limits, level_of, limits, samples
-from penstock.ledger.health import AlarmRecord, LateWork, OpenCopy, SlotSample, StillTable, WindowRate
+from penstock.ledger.health import AlarmRecord, LateWork, OpenCopy, SlotSample
 from penstock.ledger.outcomes import TaskOutcome
 from penstock.ledger.page import PipelinePanel
 from penstock.ledger.records import PipelineRecord
+from penstock.ledger.table_records import TableRecord
 from penstock.ledger.verifications import VerifiedTable
+from penstock.ledger.windows import WindowPace
 from penstock.source.health import SourceHealth
 from penstock.source.slot import SlotFacts
 
@@ -51,11 +53,11 @@ class ClockReading:
 
 @dataclass(frozen=True, slots=True)
 class LedgerFacts:
-    """Hold what the ledger knows; `lake` is None for a pipeline that it does not know."""
+    """Hold what the ledger knows; `lake` is None for a pipeline that it does not know. `still` are tables that are paused, or not copied yet."""
 
     lake: PipelinePanel | None = None
     late: LateWork = field(default_factory=LateWork)
-    still: Sequence[StillTable] = ()
+    still: Sequence[TableRecord] = ()
     copies: Sequence[OpenCopy] = ()
     verified: Sequence[VerifiedTable] = ()
     outcomes: Sequence[TaskOutcome] = ()
@@ -77,7 +79,7 @@ class SlotMemory:
     others: frozenset[str] = frozenset()
     last: Mapping[str, SlotSample] = field(default_factory=dict)
     history: Sequence[SlotSample] = ()
-    rates: Sequence[WindowRate] = ()
+    rates: Sequence[WindowPace] = ()
 
 
 @dataclass(frozen=True)

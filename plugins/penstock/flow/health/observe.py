@@ -27,6 +27,8 @@ from penstock.source.health import SourceHealth
 UNKNOWN = ("ledger-not-migrated", "not-bootstrapped")
 """What the ledger says of a pipeline that it does not know."""
 _HISTORY = timedelta(hours=1)
+_RECENT = 20
+"""So many windows say how fast capture reads."""
 
 
 def without_source(ctx: Context, airflow: Mapping[str, DagState]) -> HealthInput:
@@ -45,7 +47,7 @@ def without_source(ctx: Context, airflow: Mapping[str, DagState]) -> HealthInput
             known = LedgerFacts(
                 lake=lake,
                 late=replace(late, sampled_at=at),  # this is the next look
-                still=ledger.health.still_tables(name),
+                still=ledger.tables.all(name, states=("paused", "new")),
                 copies=_measured(ctx, ledger.health.open_copies(name)),
                 verified=ledger.verifications.tables(name),
                 outcomes=ledger.outcomes.all(name),
@@ -96,7 +98,7 @@ def _memory(ctx: Context, seen: SourceHealth) -> SlotMemory:
             others=_others(records, name),
             last=ledger.health.last_slot_samples(name, [slot.name for slot in seen.slots]),
             history=ledger.health.slot_samples(name, ctx.pipeline.slot, since=since),
-            rates=ledger.health.window_rates(name),
+            rates=ledger.windows.recent(name, _RECENT),
         )
 
 

@@ -12,7 +12,7 @@ from penstock.conditions import needs_copy
 from penstock.flow.context import on_change
 from penstock.flow.health.findings import Finding
 from penstock.flow.health.input import HealthInput
-from penstock.ledger.health import StillTable
+from penstock.ledger.table_records import TableRecord
 
 COMPARED = frozenset({"verify-differs", "verify-unreadable", "divergence-suspected"})
 """What `differing`, `unreadable` and `suspected` report: verifications and merges bring them up to date as well."""
@@ -22,13 +22,12 @@ def paused(facts: HealthInput) -> Iterator[Finding]:
     """Report every table that is paused."""
     for each in facts.ledger.still:
         if each.state == "paused":
-            subject = f"{each.schema}.{each.name}"
-            said = f"{subject} is paused by {each.slug}: {each.reason}"
+            said = f"{each.qualified} is paused by {each.paused_slug}: {each.paused_reason}"
             step = f"its changes are landed, readers keep the last cut; {_way_out(facts, each)}"
-            yield Finding("table-paused", subject, "warn", said, step, {"reason": each.slug})
+            yield Finding("table-paused", each.qualified, "warn", said, step, {"reason": each.paused_slug})
 
 
-def _way_out(facts: HealthInput, table: StillTable) -> str:
+def _way_out(facts: HealthInput, table: TableRecord) -> str:
     if not needs_copy(table.remedy):
         return f"fix it, then trigger {facts.name}.{'resync' if table.remedy == 'person' else 'resume'}"
     if on_change(facts.pipeline, table.schema, table.name) == "pause":

@@ -18,7 +18,7 @@ _OWN_ALARMS = ("verify-differs", "verify-unreadable")  # what verify found is no
 def resync(facts: HealthInput) -> Iterator[Finding]:
     """Report tables that wait for a copy which fails, or whose DAG is paused."""
     dag, failed = f"{facts.name}.resync", facts.failing("resync")
-    waiting = [f"{each.schema}.{each.name}" for each in facts.ledger.still if each.state == "new"]
+    waiting = [each for each in facts.ledger.still if each.waits]
     open_ones = [each for each in facts.ledger.copies if each.kind == "resync"]
     if not (waiting or open_ones) or facts.ledger.lake is None or facts.ledger.lake.state != "running":
         return

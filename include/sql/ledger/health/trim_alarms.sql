@@ -1,1 +1,0 @@
-delete from penstock.alarm where pipeline = %(name)s and closed_at < %(before)s

@@ -1,1 +1,0 @@
-delete from penstock.slot_sample where pipeline = %(name)s and at < %(before)s

@@ -1,1 +1,0 @@
-select from_lsn, upto_lsn, attempt from penstock.window where pipeline = %(name)s

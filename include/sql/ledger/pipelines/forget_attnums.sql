@@ -1,1 +1,0 @@
-delete from penstock.relation_attnums where pipeline = %(name)s

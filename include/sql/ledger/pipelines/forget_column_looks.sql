@@ -1,1 +1,0 @@
-delete from penstock.column_look where pipeline = %(name)s

@@ -1,1 +1,0 @@
-delete from penstock.window where pipeline = %(name)s and state = 'planned'

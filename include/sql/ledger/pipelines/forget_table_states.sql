@@ -1,1 +1,0 @@
-delete from penstock.table_state where pipeline = %(name)s
