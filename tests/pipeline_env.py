@@ -23,14 +23,17 @@ from penstock.flow.changelog import run as changelog
 from penstock.flow.changelog.coverage import Interval
 from penstock.flow.context import Context
 from penstock.flow.load import bootstrap
+from penstock.flow.load import run as rebuild
 from penstock.flow.maintain import run as maintain
 from penstock.flow.merge import run as merge
 from penstock.flow.spark_job import SparkJob
+from penstock.flow.verify.compare import compare
 from penstock.jobs.changelog_plan import ChangelogPlan, ChangelogResult
 from penstock.jobs.copy_plan import CopyPlan
 from penstock.jobs.maintenance_plan import MaintenancePlan, MaintenanceResult
 from penstock.jobs.merge_plan import MergePlan, MergeResult
 from penstock.ledger.changelogs import FillRecord
+from penstock.ledger.table_records import TableRecord
 from stack.servers.postgres import Database
 from tests.waiting import wait_until
 
@@ -190,14 +193,26 @@ class PipelineEnv:
                 table,
             )
 
+    def wake(self, *, woken: bool = True) -> bool:
+        """Do what the DAG does that capture wakes: read what waits for it, and let it take its place."""
+        return rebuild.switch(self.ctx, rebuild.resync(self.ctx, None, self.submit, woken=woken), self.submit)
+
+    @property
+    def tables(self) -> list[TableRecord]:
+        """Return the pipeline's tables as the ledger has them now."""
+        return self.ctx.ledger.tables.all(self.name)
+
     def states(self) -> dict[str, tuple[str, str | None]]:
         """Return the state of each table, and the slug of what it is paused by."""
-        return {table.name: (table.state, table.paused_slug) for table in self.ctx.ledger.tables.all(self.name)}
+        return {table.name: (table.state, table.paused_slug) for table in self.tables}
+
+    def unlike(self) -> list[str]:
+        """Return how the lake differs from the source: nothing, where the two are equal."""
+        return [line for table in compare(self.ctx).tables if not table.equal for line in table.lines()]
 
     def paused(self) -> dict[str, str]:
         """Return why each table that is paused is."""
-        tables = self.ctx.ledger.tables.all(self.name)
-        return {table.name: table.paused_reason or "" for table in tables if table.state == "paused"}
+        return {table.name: table.paused_reason or "" for table in self.tables if table.state == "paused"}
 
     def copies(self) -> set[tuple[str, int]]:
         """Return the copies that were made of tables, by their id and the table's oid."""

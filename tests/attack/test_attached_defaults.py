@@ -57,8 +57,7 @@ def test_a_partition_that_was_attached_empty_has_no_say(env16: PipelineEnv) -> N
     migrate(env16, (1, 0), "select 1")
     for table in CASES:
         env16.sql(LATER.format(t=table))
-    env16.capture()
-    env16.merge()
+    env16.follow()
 
     assert states(env16) == dict.fromkeys(CASES, "ready")
     assert equal(env16)
@@ -73,8 +72,7 @@ def test_partitions_that_were_packed_since_have_the_default_in_their_rows(env16:
     for leaf in range(3):
         env16.sql(f"vacuum full keyed_{leaf}")
     env16.sql(f"{aside('keyed', 'keyed_new', 300, 320)}; {OLD.format(t='keyed_new')}")
-    env16.sql(attach("keyed", "keyed_new", "(300) to (400)"))
-    env16.capture()
+    env16.land(attach("keyed", "keyed_new", "(300) to (400)"))
 
     found = {table.name: (table.state, table.remedy == "read") for table in tables(env16)}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.flow.load import run as rebuild
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.recovery import equal
 
@@ -29,13 +28,12 @@ CHANGES = (
 
 
 def test_a_type_named_as_a_built_in_one_becomes_that_one_with_rows_of_both_in_a_window(env16: PipelineEnv) -> None:
-    env = env16
-    env.bootstrap(MADE)
+    env16.bootstrap(MADE)
     for statements in CHANGES:
-        env.sql(statements)
-    env.follow()
+        env16.sql(statements)
+    env16.follow()
 
-    assert rebuild.switch(env.ctx, rebuild.resync(env.ctx, None, env.submit, woken=True), env.submit)
+    assert env16.wake()
 
-    assert [table.state for table in env.ctx.ledger.tables.all(env.name)] == ["ready"]
-    equal(env)
+    assert [table.state for table in env16.tables] == ["ready"]
+    equal(env16)

@@ -41,9 +41,7 @@ def test_columns_are_renamed_to_names_of_every_kind(env16: PipelineEnv) -> None:
     env16.sql(
         "; ".join(f"alter table wide rename c{n} to d{n}" for n in range(0, WIDE, 7)) + "; update wide set d7 = 1"
     )
-    env16.sql("alter table reserved rename v to _misfits")
-    env16.capture()
-    env16.merge()
+    env16.follow("alter table reserved rename v to _misfits")
 
     assert list(env16.paused()) == ["reserved"]
     assert "a column _misfits now" in env16.paused()["reserved"]
@@ -56,15 +54,12 @@ def test_a_partitioned_and_sorted_lake_table_follows_a_rename_of_its_columns(env
     env16.bootstrap(
         "create table t (id int primary key, day date, v text); insert into t select n, date '2026-01-01' + n, n from generate_series(1, 9) n"
     )
-    assert env16.spark is not None
     table = f"lake.{env16.name}.public.t"
     for layout in ("add partition field days(day)", "write ordered by v desc"):
         env16.spark.sql(f"alter table {table} {layout}")
 
     env16.sql("update t set v = 'before' where id < 4; alter table t rename day to born; alter table t rename v to w")
-    env16.sql("update t set born = born + 1, w = 'after' where id in (3, 5); delete from t where id = 7")
-    env16.capture()
-    env16.merge()
+    env16.follow("update t set born = born + 1, w = 'after' where id in (3, 5); delete from t where id = 7")
 
     assert env16.paused() == {}
     assert compare(env16.ctx).equal
@@ -73,8 +68,7 @@ def test_a_partitioned_and_sorted_lake_table_follows_a_rename_of_its_columns(env
 @pytest.mark.slow
 def test_tables_in_many_files_and_of_every_layout_follow_a_wider_column_and_are_replayed(env16: PipelineEnv) -> None:
     """The transforms of a partition, a sort order, and old files' bounds are of the narrower type."""
-    env = env16
-    env.settings["source"] = {**env.settings["source"], "ddl_trigger": True}
+    env16.settings["source"] = {**env16.settings["source"], "ddl_trigger": True}
     layouts = {
         "bucketed": "add partition field bucket(4, id)",
         "truncated": "add partition field truncate(10, id)",
@@ -82,36 +76,34 @@ def test_tables_in_many_files_and_of_every_layout_follow_a_wider_column_and_are_
         "sorted": "write ordered by n desc",
         "filed": "set tblproperties ('write.metadata.metrics.default' = 'full')",
     }
-    assert env.spark is not None
     for name in layouts:
-        env.sql(f"create table {name} (id int primary key, n int, l int[])")
-        env.sql(f"insert into {name} select i, i % 5, array[i] from generate_series(1, 30) i")
-    env.bootstrap(ddl_trigger.install_statement())
+        env16.sql(f"create table {name} (id int primary key, n int, l int[])")
+        env16.sql(f"insert into {name} select i, i % 5, array[i] from generate_series(1, 30) i")
+    env16.bootstrap(ddl_trigger.install_statement())
     for name, layout in layouts.items():
-        env.spark.sql(f"alter table lake.{env.name}.public.{name} {layout}")
+        env16.spark.sql(f"alter table lake.{env16.name}.public.{name} {layout}")
 
     def both(statement: str) -> None:
         for name in layouts:
-            env.sql(statement.format(t=name))
-        env.capture()
-        env.merge()
+            env16.sql(statement.format(t=name))
+        env16.follow()
 
     for n in range(3):
         both(f"update {{t}} set n = {n} where id % 6 in ({n}, {n + 3})")
     for name in layouts:
-        env.sql(f"update {name} set n = 7 where id = 4")
-        env.sql(f"alter table {name} alter id type bigint, alter n type bigint, alter l type bigint[]")
+        env16.sql(f"update {name} set n = 7 where id = 4")
+        env16.sql(f"alter table {name} alter id type bigint, alter n type bigint, alter l type bigint[]")
     both(
         "update {t} set n = 3000000000 where id = 5; update {t} set id = 4000000000 where id = 6; delete from {t} where id = 7"
     )
     both("update {t} set n = 3 where id in (1, 4000000000); update {t} set l = '{{5000000000}}' where id = 20")
 
-    assert env.paused() == {}
-    compared = compare(env.ctx)
+    assert env16.paused() == {}
+    compared = compare(env16.ctx)
     assert compared.equal, compared
-    rebuild.replay(env.ctx, Replay(("public.bucketed", "public.filed")), env.submit)
-    env.merge()
-    assert compare(env.ctx).equal
+    rebuild.replay(env16.ctx, Replay(("public.bucketed", "public.filed")), env16.submit)
+    env16.merge()
+    assert compare(env16.ctx).equal
 
 
 @pytest.mark.slow
@@ -152,8 +144,7 @@ def test_a_merge_that_dies_after_spark_or_in_the_publish_leaves_the_old_columns(
     env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env16.bootstrap("create table t (id int primary key, a text); insert into t values (1, 'x')")
-    env16.sql("alter table t rename a to b; update t set b = 'y'")
-    env16.capture()
+    env16.land("alter table t rename a to b; update t set b = 'y'")
 
     for owner, step in ((merge, "publish"), (publishing, "_published")):
         with monkeypatch.context() as patched:
@@ -180,20 +171,14 @@ def test_maintenance_between_two_changes_of_columns_loses_nothing(env16: Pipelin
         env16.sql(
             f"update t set b = {n} where id % 3 = {n % 3}; alter table t rename a to a{n}; alter table t rename a{n} to a"
         )
-        env16.sql(
+        env16.follow(
             f"alter table t rename b to c; update t set c = c + 1 where id < {n * 10}; alter table t rename c to b"
         )
-        env16.capture()
-        env16.merge()
         env16.maintain()
 
-    env16.sql("alter table t drop column b")
-    env16.capture()
-    env16.merge()
+    env16.follow("alter table t drop column b")
     env16.maintain()
-    env16.sql("update t set a = 'last' where id = 9")
-    env16.capture()
-    env16.merge()
+    env16.follow("update t set a = 'last' where id = 9")
 
     assert compare(env16.ctx).equal
     assert {row[0]: row[1] for row in env16.lake_rows("t", "id, b")}[9] is None

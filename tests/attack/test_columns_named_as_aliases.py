@@ -21,7 +21,7 @@ def test_a_table_without_a_key_whose_columns_are_named_as_our_aliases_follows(en
     env16.sql("delete from bag where t = 't1'; update bag set pos = 7 where ctid in (select ctid from bag limit 3)")
     env16.follow("update keyed set row = 'new' where t < 5; update keyed set t = -t where t > 15")
 
-    tables = env16.ctx.ledger.tables.all(env16.name)
+    tables = env16.tables
     assert {(table.name, table.state, table.paused_reason) for table in tables} == {
         ("bag", "ready", None),
         ("keyed", "ready", None),

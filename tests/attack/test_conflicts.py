@@ -64,7 +64,6 @@ def counted(env: PipelineEnv) -> dict[str, Any]:
 
 def shown(env: PipelineEnv) -> dict[str, dict[str, int]]:
     """Return what the last cut counted, as readers of the lake see it."""
-    assert env.spark is not None
     env.spark.sql(f"refresh table lake.{env.name}._penstock_cuts")
     (row,) = env.spark.sql(
         f"select conflicts from lake.{env.name}._penstock_cuts order by published_at desc limit 1"

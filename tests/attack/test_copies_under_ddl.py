@@ -100,13 +100,12 @@ def changing(env: PipelineEnv, statement: str) -> Callable[[SparkJob], None]:
 
 
 def paused(env: PipelineEnv) -> dict[str, str | None]:
-    return {each.name: each.paused_slug for each in env.ctx.ledger.tables.all(env.name) if each.state == "paused"}
+    return {each.name: each.paused_slug for each in env.tables if each.state == "paused"}
 
 
 def equal(env: PipelineEnv) -> None:
     """Capture, merge, and see that every published table is in the lake as it is at the source."""
-    env.capture()
-    env.merge()
+    env.follow()
     found = compare(env.ctx)
     assert found.equal, [line for table in found.tables for line in table.lines()]
 
@@ -190,10 +189,7 @@ def test_what_changed_between_the_snapshot_and_the_first_look_is_noticed_by_the_
 
     monkeypatch.setattr(bootstrap, "_record", altered)
     bootstrap.copy(landing_env16.ctx, copy_without_spark)
-    known = {
-        table.name: [column.name for column in table.columns]
-        for table in landing_env16.ctx.ledger.tables.all(landing_env16.name)
-    }
+    known = {table.name: [column.name for column in table.columns] for table in landing_env16.tables}
     assert known["other"] == ["id"], "the table as the snapshot sees it"
     assert copied(landing_env16)["public.t"] == source(landing_env16)["public.t"], (
         "the rows of the new file, under a later snapshot"
@@ -201,10 +197,7 @@ def test_what_changed_between_the_snapshot_and_the_first_look_is_noticed_by_the_
 
     landing_env16.capture()
 
-    known = {
-        table.name: [column.name for column in table.columns]
-        for table in landing_env16.ctx.ledger.tables.all(landing_env16.name)
-    }
+    known = {table.name: [column.name for column in table.columns] for table in landing_env16.tables}
     assert known["other"] == ["id", "c"]
     assert paused(landing_env16) == {}
 
@@ -284,15 +277,13 @@ def test_a_table_that_never_stands_still_is_paused_with_the_reason_and_the_other
     env16.sql("create table fine (id int primary key); insert into fine values (1)")
     env16.sql("create table never (id int primary key); insert into never values (1)")
     env16.sql("create table bare (id int primary key, v text) partition by range (id)")
-    env16.sql("create table gone (id int primary key)")
-    env16.capture()
+    env16.land("create table gone (id int primary key)")
     env16.sql("drop table gone")
 
     with pytest.raises(SourceError, match=r"\[table-rewritten\].*public\.never.*run again"):
         rebuild.resync(env16.ctx, None, changing_with_spark(env16, "truncate never; insert into never values (2)"))
 
-    env16.capture()
-    env16.merge()
+    env16.follow()
     assert states(env16) | {"never": "waiting"} == states(env16)
     assert {states(env16)[each] for each in ("fine", "bare", "t")} == {"ready"}
 

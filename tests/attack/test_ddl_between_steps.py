@@ -96,7 +96,7 @@ def what_is_wrong(env: PipelineEnv) -> list[str]:
     """Bring the pipeline to rest as its DAGs do; return what is wrong then."""
     for _ in range(3):
         env.follow()
-        rebuild.switch(env.ctx, rebuild.resync(env.ctx, None, env.submit, woken=True), env.submit)
+        env.wake()
     waiting = [f"{name} is paused: {reason}" for name, reason in env.paused().items()]
     return [*waiting, *(line for table in compare(env.ctx).tables if not table.equal for line in table.lines())]
 
@@ -105,33 +105,34 @@ def what_is_wrong(env: PipelineEnv) -> list[str]:
 def test_ddl_between_any_two_steps_ends_in_an_equal_lake(
     env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch, *, trigger: bool
 ) -> None:
-    env = env16
-    env.settings["source"] = {**env.settings["source"], "ddl_trigger": trigger}
-    env.settings["lake"] = {"on_dropped_partition": "follow"}
-    env.sql(TABLES)
+    env16.settings["source"] = {**env16.settings["source"], "ddl_trigger": trigger}
+    env16.settings["lake"] = {"on_dropped_partition": "follow"}
+    env16.sql(TABLES)
     if trigger:
-        env.sql(ddl_trigger.install_statement())
+        env16.sql(ddl_trigger.install_statement())
     statements = iter([text for n in range(1, 100) for text in migrations(n)])
 
     def migrate() -> None:
-        env.sql(next(statements))
+        env16.sql(next(statements))
 
-    bootstrap.prepare(env.ctx)
+    bootstrap.prepare(env16.ctx)
     migrate()
-    bootstrap.copy(env.ctx, copy_without_spark)
+    bootstrap.copy(env16.ctx, copy_without_spark)
     migrate()
 
     def merged() -> None:
-        env.follow("update plain set n = n + 1 where id % 9 = 0; update parted set n = n + 1")
+        env16.follow("update plain set n = n + 1 where id % 9 = 0; update parted set n = n + 1")
 
     def resynced() -> None:
         with suppress(LakeError):  # a table that is altered while it is built is asked for again
-            rebuild.switch(env.ctx, rebuild.resync(env.ctx, ["public.plain", "public.parted"], env.submit), env.submit)
+            rebuild.switch(
+                env16.ctx, rebuild.resync(env16.ctx, ["public.plain", "public.parted"], env16.submit), env16.submit
+            )
 
     def fetched() -> None:
-        env.land("alter table plain add column u uuid default gen_random_uuid()")
-        rebuild.switch(env.ctx, rebuild.resync(env.ctx, None, env.submit, woken=True), env.submit)
-        env.sql("alter table plain drop column u")
+        env16.land("alter table plain add column u uuid default gen_random_uuid()")
+        env16.wake()
+        env16.sql("alter table plain drop column u")
 
     found = dict[str, list[str]]()
     for steps, verb in ((CAPTURE, merged), (MERGE, merged), (RESYNC, resynced), (FETCH, fetched)):
@@ -140,8 +141,8 @@ def test_ddl_between_any_two_steps_ends_in_an_equal_lake(
                 done = between(patched, step, migrate)
                 verb()
             assert done == ["before", "after"], step
-            if wrong := what_is_wrong(env):
+            if wrong := what_is_wrong(env16):
                 found[f"{verb.__name__} at {step}"] = wrong
 
     assert found == {}
-    assert missed(env) == {}
+    assert missed(env16) == {}

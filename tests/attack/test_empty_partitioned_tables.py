@@ -44,8 +44,7 @@ EMPTY = ("afar", "deep", "fast", "none")
 
 def lacks(env: PipelineEnv) -> list[str]:
     """Capture, merge, and return what differs then."""
-    env.capture()
-    env.merge()
+    env.follow()
     found = compare(env.ctx)
     return [line for table in found.tables if not table.equal for line in table.lines()]
 
@@ -87,8 +86,7 @@ def test_rows_of_partitions_that_are_made_later_are_merged_after_bootstrap_joini
 ) -> None:
     env16.bootstrap(TABLES)
     assert states(env16) == dict.fromkeys((*EMPTY, "t"), "ready")
-    env16.sql("create table joined (id int, v text, primary key (id)) partition by range (id)")
-    env16.capture()
+    env16.land("create table joined (id int, v text, primary key (id)) partition by range (id)")
 
     ids = rebuild.resync(env16.ctx, None, env16.submit)
     ids += rebuild.resync(env16.ctx, ["public.none"], env16.submit)

@@ -70,7 +70,7 @@ def adopting(env: PipelineEnv) -> None:
 
 def landed(env: PipelineEnv) -> Counter[str]:
     """Count the changes of each table that are landed."""
-    names = {table.oid: table.name for table in env.ctx.ledger.tables.all(env.name)}
+    names = {table.oid: table.name for table in env.tables}
     found: Counter[str] = Counter()
     for window in env.ctx.ledger.windows.all(env.name):
         for entry in window.files:
@@ -120,7 +120,7 @@ def test_what_reads_no_rows_of_a_held_table_does_not_wait_for_it(landing_env: Pi
     begin(landing_env, "select")
     landing_env.capture()
     name = landing_env.ctx.pipeline.publication
-    (t,) = (table for table in landing_env.ctx.ledger.tables.all(landing_env.name) if table.name == "t")
+    (t,) = (table for table in landing_env.tables if table.name == "t")
     landing_env.ctx.ledger.tables.stop(landing_env.name, t.oid, Trouble.usual("schema-change", "a column was renamed"))
 
     with holding(landing_env, "prepared", "commit"):
@@ -129,8 +129,7 @@ def test_what_reads_no_rows_of_a_held_table_does_not_wait_for_it(landing_env: Pi
         assert status.status(landing_env.ctx).source is not None
         assert resync_request.resync_lines(landing_env.ctx, ["public.t"])
         resume.resume_table(landing_env.ctx, "public.t")
-        landing_env.sql(f"create table late (id int primary key); alter publication {name} add table late")
-        landing_env.capture()
+        landing_env.land(f"create table late (id int primary key); alter publication {name} add table late")
         assert states(landing_env)["late"] == "waiting"
         assert states(landing_env)["t"] == "copied"
 

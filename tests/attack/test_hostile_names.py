@@ -95,9 +95,7 @@ def test_columns_take_any_name_and_give_it_back_and_pass_it_on(env: PipelineEnv,
         env.sql(f"update passed_on set {quoted(after)} = 'passed on' where id = 1")
     for n, name in enumerate(COLUMNS):
         env.sql(f"alter table added drop c{n}; alter table added add column {quoted(name)} text default 'given'")
-    env.sql(f"insert into added (id, {quoted(COLUMNS[2])}) values (3, 'z')")
-    env.capture()
-    env.merge()
+    env.follow(f"insert into added (id, {quoted(COLUMNS[2])}) values (3, 'z')")
 
     assert set(env.paused()) <= ({"passed_on", "added"} if not trigger else set())
     unequal = {found.name.rpartition(".")[2]: found.lines() for found in compare(env.ctx).tables if not found.equal}
@@ -131,20 +129,18 @@ def test_tables_schemas_types_and_labels_take_any_name(env: PipelineEnv, trigger
         env.sql(
             f"alter type kinds.{quoted(name)} rename to mood; insert into moods values ({n + 10}, {label}, array['ok', {label}]::kinds.mood[])"
         )
-    env.capture()
-    env.merge()
+    env.follow()
 
     assert env.paused() == {}
     equal(env)
     assert env.copies() == copied
-    assert {record.name for record in env.ctx.ledger.tables.all(env.name)} == {*TABLES, "t", "moods"}
+    assert {record.name for record in env.tables} == {*TABLES, "t", "moods"}
 
     for n, name in enumerate(TABLES):
         env.sql(f"alter table {quoted(name)} rename to t{n}; delete from t{n} where id = 1")
     for n, name in enumerate(SCHEMAS):
         env.sql(f"alter schema {quoted(name)} rename to s{n}; insert into s{n}.t values (78)")
-    env.capture()
-    env.merge()
+    env.follow()
     assert env.paused() == {}
     assert compare(env.ctx).equal
     with lake_reader(env.ctx.pipeline.lake.catalog, sql_catalog(env.ctx.catalog)) as lake:

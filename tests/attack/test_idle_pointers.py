@@ -35,7 +35,6 @@ def change(env: PipelineEnv, statements: str) -> None:
 
 
 def run(env: PipelineEnv, statement: str) -> None:
-    assert env.spark is not None
     env.spark.sql(statement)
 
 
@@ -45,7 +44,6 @@ def interfere(env: PipelineEnv) -> None:
     ours = f"lake.{env.name}.public"
     run(env, f"drop table {ours}.dropped")
     snapshots = "select snapshot_id from {}.rolled_back.snapshots order by committed_at"
-    assert env.spark is not None
     first = env.spark.sql(snapshots.format(ours)).collect()[0][0]
     run(env, f"call lake.system.rollback_to_snapshot('{env.name}.public.rolled_back', {first})")
     before = env.spark.sql(

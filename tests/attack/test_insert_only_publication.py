@@ -42,24 +42,23 @@ def test_a_row_that_an_insert_only_publication_must_have_brought_is_still_missed
 @pytest.mark.slow
 @pytest.mark.spark
 def test_verify_says_what_an_insert_only_publication_leaves_out_and_raises_no_alarm(env16: PipelineEnv) -> None:
-    env = env16
-    name = env.ctx.pipeline.publication
-    env.settings["source"] = {**env.settings["source"], "adopt": True}
-    env.bootstrap(
+    name = env16.ctx.pipeline.publication
+    env16.settings["source"] = {**env16.settings["source"], "adopt": True}
+    env16.bootstrap(
         "create table t (id int primary key, v int); insert into t select n, n from generate_series(1, 20) n;"
         f"create publication {name} for table only t with (publish = 'insert')"
     )
-    env.sql("update t set v = -v where id < 4; delete from t where id > 18; insert into t values (100, 1)")
-    env.flush()
+    env16.sql("update t set v = -v where id < 4; delete from t where id > 18; insert into t values (100, 1)")
+    env16.flush()
 
-    found = verified(env)
+    found = verified(env16)
 
     assert found.differing == []
     (finding,) = found.findings
     assert (finding.outcome, finding.missing, finding.extra, finding.different) == ("equal", 0, 0, 0)
     assert finding.details["left_out"] == {"extra": 2, "different": 3}
-    assert any("does not send every kind of change: 2 extra, 3 different" in line for line in env.lines)
-    assert env.ctx.ledger.health.alarms(env.name) == []
+    assert any("does not send every kind of change: 2 extra, 3 different" in line for line in env16.lines)
+    assert env16.ctx.ledger.health.alarms(env16.name) == []
 
 
 def verified(env: PipelineEnv) -> Verification:

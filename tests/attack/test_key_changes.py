@@ -68,8 +68,7 @@ def test_a_merge_of_two_keys_that_dies_after_spark_or_in_the_publish_is_made_aga
 ) -> None:
     env16.bootstrap(MADE.format(t="t"))
     before = sorted(env16.lake_rows("t"))
-    env16.sql("begin; " + "; ".join(STEPS[:3]).format(t="t") + "; commit")
-    env16.capture()
+    env16.land("begin; " + "; ".join(STEPS[:3]).format(t="t") + "; commit")
 
     for owner, step in ((merge, "publish"), (publishing, "_published")):
         with monkeypatch.context() as patched:
@@ -91,33 +90,26 @@ def test_a_change_of_the_key_alone_is_an_event_and_writes_nothing(env16: Pipelin
     env16.bootstrap(MADE.format(t="t"))
     files = data_files(env16, "t")
 
-    env16.sql(BY_CODE.format(t="t"))
-    env16.capture()
-    env16.merge()
+    env16.follow(BY_CODE.format(t="t"))
 
     assert data_files(env16, "t") == files
     assert env16.merge() is None, "nothing is left to do"
     [reported] = env16.ctx.ledger.events.unannounced(env16.name, "schema-followed")
     assert (reported.details["rule"], reported.message) == ("change-key", "the key is (code) now, it was (id)")
 
-    env16.sql("update t set note = 'x' where code = 'c2'; delete from t where code = 'c3'")
-    env16.capture()
-    env16.merge()
+    env16.follow("update t set note = 'x' where code = 'c2'; delete from t where code = 'c3'")
     assert compare(env16.ctx).equal
 
 
 @pytest.mark.slow
 def test_values_that_were_fetched_are_found_by_the_key_of_that_time(env16: PipelineEnv) -> None:
     env16.bootstrap(MADE.format(t="t"))
-    env16.sql("alter table t add column u uuid default gen_random_uuid()")
-    env16.capture()
+    env16.land("alter table t add column u uuid default gen_random_uuid()")
     assert set(env16.paused()) == {"t"}
     assert rebuild.resync(env16.ctx, None, env16.submit, woken=True) == []
     assert env16.paused() == {}
 
-    env16.sql(f"begin; update t set note = 'x' where id = 2; {'; '.join(STEPS[1:3])}; commit".format(t="t"))
-    env16.capture()
-    env16.merge()
+    env16.follow(f"begin; update t set note = 'x' where id = 2; {'; '.join(STEPS[1:3])}; commit".format(t="t"))
 
     assert env16.paused() == {}
     assert compare(env16.ctx).equal
@@ -133,8 +125,7 @@ def test_the_key_of_a_partitioned_table_and_one_beside_a_rewrite_cost_a_copy(env
     env16.bootstrap(MADE.format(t="rewritten"))
 
     env16.sql("alter table parted drop constraint parted_pkey, add primary key (id, code)")
-    env16.sql(f"{BY_CODE.format(t='rewritten')}; alter table rewritten alter column id type bigint")
-    env16.capture()
+    env16.land(f"{BY_CODE.format(t='rewritten')}; alter table rewritten alter column id type bigint")
 
     found = env16.paused()
     assert set(found) == {"parted", "rewritten"}
@@ -219,8 +210,7 @@ def test_a_partition_with_a_deferrable_part_of_the_key_costs_a_copy_and_loses_no
     )
 
     env16.sql("alter table mixed replica identity full; alter table mixed_1 replica identity full")
-    env16.sql("update mixed_2 set id = id + 1; update whole_2 set id = id + 1")
-    env16.capture()
+    env16.land("update mixed_2 set id = id + 1; update whole_2 set id = id + 1")
     ids = rebuild.resync(env16.ctx, ["public.whole", "public.mixed"], env16.submit)
     env16.land(
         "update mixed_2 set id = id + 1; update whole_2 set id = id - 1; update whole set note = 'z' where id < 103"

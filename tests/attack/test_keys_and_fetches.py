@@ -69,10 +69,10 @@ def test_rows_are_found_by_the_key_of_their_time_around_fetched_values(env: Pipe
     copied = env.copies()
 
     changed(env, tables)
-    fetchable = {each.name for each in env.ctx.ledger.tables.all(env.name) if each.remedy == "read"}
+    fetchable = {each.name for each in env.tables if each.remedy == "read"}
     waiting = env.paused()
     env.merge()
-    assert rebuild.switch(env.ctx, rebuild.resync(env.ctx, None, env.submit, woken=True), env.submit)
+    assert env.wake()
     for name in tables:
         env.sql(f"update {name} set large = 'later' where code in ('c2', 'c20'); delete from {name} where code = 'c3'")
     env.follow()
@@ -82,7 +82,7 @@ def test_rows_are_found_by_the_key_of_their_time_around_fetched_values(env: Pipe
     assert env.paused() == {}
     assert compare(env.ctx).equal
     assert missed(env) == {}
-    oids = {each.oid: each.name for each in env.ctx.ledger.tables.all(env.name)}
+    oids = {each.oid: each.name for each in env.tables}
     assert {oids[oid] for _, oid in env.copies() - copied} == COPIED.keys()
 
 
@@ -93,7 +93,7 @@ def test_whole_rows_that_lack_a_fetched_column_are_left_to_a_copy(env16: Pipelin
     rebuild.resync(env16.ctx, None, env16.submit, woken=True)
     env16.follow()
     waiting = env16.paused()
-    assert rebuild.switch(env16.ctx, rebuild.resync(env16.ctx, None, env16.submit, woken=True), env16.submit)
+    assert env16.wake()
     env16.merge()
 
     assert "came whole and without a key" in waiting["t"]

@@ -164,7 +164,7 @@ def pages(env: PipelineEnv, folder: Path) -> dict[str, str]:
     browser = TestClient(outer)
     api = "/cdc/api/pipelines"
     left = ["/cdc/", api, f"{api}/{env.name}", f"{api}/{env.name}/series", f"{api}/nobody", "/cdc/pipelines/nobody"]
-    tables = [f"{api}/{env.name}/tables/{table.oid}" for table in env.ctx.ledger.tables.all(env.name)]
+    tables = [f"{api}/{env.name}/tables/{table.oid}" for table in env.tables]
     left += [f"{table}{part}" for table in tables for part in ("", "/series")]
     left += [f"/cdc/{kind}/{name}" for kind in (RUNBOOKS, DOCS) for name in documents.names(kind)]
     found: dict[str, str] = {}
@@ -218,7 +218,7 @@ def test_the_whole_ledger_and_every_page_hold_no_secret_and_no_row_and_show_host
     fail(env)
 
     ledger, shown = dumped(env.ledger), pages(env, folder)
-    tables = {table.name: table.state for table in env.ctx.ledger.tables.all(env.name)}
+    tables = {table.name: table.state for table in env.tables}
     assert tables["stops"] == "paused"
     if env.spark is not None:
         assert {state for name, state in tables.items() if name != "stops"} == {"ready"}

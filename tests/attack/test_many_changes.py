@@ -5,7 +5,6 @@ from __future__ import annotations
 import psycopg
 import pytest
 
-from penstock.flow.load import run as rebuild
 from penstock.flow.verify.compare import compare
 from penstock.source import ddl_trigger
 from tests.pipeline_env import PipelineEnv
@@ -36,8 +35,7 @@ def test_two_hundred_changes_of_the_key_in_one_window_are_followed(env16: Pipeli
                 f"update t set n = {n}, code = code || '' where {key} = {value}; update t set n = n + 1 where id = {n} + 50; "
                 f"update t set {key} = {moved} where id = {n} + 90".encode()
             )
-    env16.capture()
-    env16.merge()
+    env16.follow()
 
     assert wrong(env16, copied) == []
     assert missed(env16) == {}
@@ -56,8 +54,7 @@ def test_two_hundred_changes_of_the_columns_in_one_window_are_followed_without_t
             )
             if n % 5 == 0:
                 conn.execute(f"alter table t add b{n} int default {n}; update t set b{n} = 0 where id = 7".encode())
-    env16.capture()
-    env16.merge()
+    env16.follow()
 
     assert wrong(env16, copied) == []
 
@@ -107,85 +104,78 @@ HALVES = {
 def test_ddl_that_fails_is_undone_or_is_prepared_over_windows_shows_what_was_committed(
     env16: PipelineEnv, *, trigger: bool
 ) -> None:
-    env = env16
-    env.settings["source"] = {**env.settings["source"], "ddl_trigger": trigger}
+    env16.settings["source"] = {**env16.settings["source"], "ddl_trigger": trigger}
     for name in HALVES:
-        env.sql(MADE.format(t=name))
+        env16.sql(MADE.format(t=name))
     if trigger:
-        env.sql(ddl_trigger.install_statement())
-    env.bootstrap()
-    copied = env.copies()
+        env16.sql(ddl_trigger.install_statement())
+    env16.bootstrap()
+    copied = env16.copies()
 
     for name, (begun, _) in HALVES.items():
-        with env.source.connect() as conn:
+        with env16.source.connect() as conn:
             for statement in (
-                begun.format(t=name).replace("transaction '", f"transaction '{env.source.name}_").split("; ")
+                begun.format(t=name).replace("transaction '", f"transaction '{env16.source.name}_").split("; ")
             ):
                 try:
                     conn.execute(statement.encode())
                 except psycopg.Error:
                     conn.execute("rollback")
     for _ in range(2):  # windows that end while the transactions are prepared
-        env.follow("update fails set n = n + 1 where id = 9; update undone set n = n + 1 where id = 9")
+        env16.follow("update fails set n = n + 1 where id = 9; update undone set n = n + 1 where id = 9")
     for name, (_, end) in HALVES.items():
         if end is not None:
-            env.sql(end.format(t=name).replace("prepared '", f"prepared '{env.source.name}_"))
-            env.sql(f"update {name} set n = n + 1 where id = 9; delete from {name} where id = 10")
-    env.follow()
+            env16.sql(end.format(t=name).replace("prepared '", f"prepared '{env16.source.name}_"))
+            env16.sql(f"update {name} set n = n + 1 where id = 9; delete from {name} where id = 10")
+    env16.follow()
 
-    assert wrong(env, copied) == []
-    assert missed(env) == {}
+    assert wrong(env16, copied) == []
+    assert missed(env16) == {}
 
 
 @pytest.mark.slow
 def test_types_that_are_made_in_a_window_or_gone_at_its_end_are_followed(env16: PipelineEnv) -> None:
-    env = env16
     for name in ("stays", "goes", "another"):
-        env.sql(MADE.format(t=name))
-    env.bootstrap()
-    copied = env.copies()
+        env16.sql(MADE.format(t=name))
+    env16.bootstrap()
+    copied = env16.copies()
 
-    env.sql(
+    env16.sql(
         "create type mood as enum ('sad', 'ok'); alter table stays add m mood; update stays set m = 'ok' where id = 1; "
         "create domain amount as numeric(8,2); alter table stays add d amount; update stays set d = 1.5 where id = 2"
     )
-    env.sql(
+    env16.sql(
         "create type brief as enum ('x'); alter table goes add b brief; update goes set b = 'x', n = 3 where id = 1"
     )
-    env.sql("alter table goes drop column b; drop type brief; update goes set n = 4 where id = 2")
-    env.sql("create type one as enum ('x'); alter table another add b one; update another set b = 'x' where id = 1")
-    env.sql("create type two as enum ('x', 'y'); alter table another alter b type two using 'y'; drop type one")
-    env.sql("update another set n = 8 where id = 3")
-    env.capture()
-    env.merge()
+    env16.sql("alter table goes drop column b; drop type brief; update goes set n = 4 where id = 2")
+    env16.sql("create type one as enum ('x'); alter table another add b one; update another set b = 'x' where id = 1")
+    env16.sql("create type two as enum ('x', 'y'); alter table another alter b type two using 'y'; drop type one")
+    env16.follow("update another set n = 8 where id = 3")
 
-    assert {"another"} <= set(env.paused()) <= {"goes", "another"}, (
+    assert {"another"} <= set(env16.paused()) <= {"goes", "another"}, (
         "a column came and went unseen, and rows were rewritten"
     )
-    assert {each.name.rpartition(".")[2] for each in compare(env.ctx).tables if each.equal} >= {"stays"}
-    assert rebuild.switch(env.ctx, rebuild.resync(env.ctx, None, env.submit, woken=True), env.submit)
-    assert env.paused() == {}
-    assert compare(env.ctx).equal
-    names = {table.oid: table.name for table in env.ctx.ledger.tables.all(env.name)}
-    assert {names[oid] for _, oid in env.copies() - copied} <= {"goes"}
+    assert {each.name.rpartition(".")[2] for each in compare(env16.ctx).tables if each.equal} >= {"stays"}
+    assert env16.wake()
+    assert env16.paused() == {}
+    assert compare(env16.ctx).equal
+    names = {table.oid: table.name for table in env16.tables}
+    assert {names[oid] for _, oid in env16.copies() - copied} <= {"goes"}
 
 
 @pytest.mark.slow
 def test_a_table_of_fifteen_hundred_columns_is_changed_as_any_other(env16: PipelineEnv) -> None:
-    env = env16
-    env.sql(f"create table wide (id int primary key, {', '.join(f'c{n} int default {n}' for n in range(1500))})")
-    env.bootstrap("insert into wide (id) select generate_series(1, 5)")
-    copied = env.copies()
+    env16.sql(f"create table wide (id int primary key, {', '.join(f'c{n} int default {n}' for n in range(1500))})")
+    env16.bootstrap("insert into wide (id) select generate_series(1, 5)")
+    copied = env16.copies()
 
-    with env.source.connect() as conn:
+    with env16.source.connect() as conn:
         conn.execute("begin; update wide set c7 = 0 where id = 1")
         for n in range(0, 1500, 3):
             conn.execute(f"alter table wide rename c{n} to d{n}".encode())
         conn.execute(
             "update wide set d9 = 0 where id = 2; alter table wide drop column c1, add column late text default 1; commit"
         )
-    env.sql("update wide set d12 = 0, late = 2 where id = 3")
-    env.capture()
-    env.merge()
+    env16.follow("update wide set d12 = 0, late = 2 where id = 3")
 
-    assert wrong(env, copied) == []
+    assert wrong(env16, copied) == []

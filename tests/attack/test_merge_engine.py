@@ -80,7 +80,6 @@ def test_columns_named_as_duckdb_names_its_own_are_merged(env16: PipelineEnv) ->
         )
         equal(env16)
 
-    assert env16.spark is not None
     env16.spark.sql(f"alter table lake.{env16.name}.public.named add partition field bucket(2, id)")
     change(env16, "update named set rowid = 'x'", f"insert into named values (3, {values})")
     assert set(env16.states().values()) == {("ready", None)}

@@ -62,12 +62,11 @@ def equal(env: PipelineEnv) -> None:
     """Assert that every table is ready, and by PyIceberg equal to the source."""
     found = compare(env.ctx)
     assert found.equal, [line for table in found.tables for line in table.lines()]
-    assert {table.state for table in env.ctx.ledger.tables.all(env.name)} == {"ready"}
+    assert {table.state for table in env.tables} == {"ready"}
 
 
 def read_by_all(env: PipelineEnv, reader: LakeReader, target: tuple[str, ...]) -> list[str]:
     """Return a table's rows as texts, which Spark, PyIceberg and, file by file, DuckDB agree on."""
-    assert env.spark is not None
     found = reader.table(target)
     assert found is not None
     by_iceberg = pa.Table.from_batches(list(found.batches())).drop_columns("_misfits")
@@ -105,37 +104,34 @@ def values(files: Path) -> str:
 def test_variables_in_names_stay_as_they_are_and_no_value_of_the_environment_is_anywhere(
     env16: PipelineEnv, lake: LakeCatalog, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    env = env16
-    assert env.spark is not None
     schema = "${env:HOME}"
-    env.settings["tables"] = {"include": ["public.*", f'"{schema}".*']}
-    env.settings["changelog"] = {"slack": 0, "tables": {"include": ["public.*", f'"{schema}".*']}}
+    env16.settings["tables"] = {"include": ["public.*", f'"{schema}".*']}
+    env16.settings["changelog"] = {"slack": 0, "tables": {"include": ["public.*", f'"{schema}".*']}}
     label = "${HOME}"
-    env.sql(f'create schema "{schema}"; create type "{schema}"."{label}" as enum (\'{label}\', \'b\')')
+    env16.sql(f'create schema "{schema}"; create type "{schema}"."{label}" as enum (\'{label}\', \'b\')')
     for place, name in enumerate(VARIABLES):
-        create(env, schema if place % 2 else "public", name, column=COLUMNS[place])
-    env.sql(f'create table labels (id int, "{label}" "{schema}"."{label}" not null, primary key (id, "{label}"))')
-    env.sql(f"insert into labels values (1, '{label}')")
-    env.sql(
+        create(env16, schema if place % 2 else "public", name, column=COLUMNS[place])
+    env16.sql(f'create table labels (id int, "{label}" "{schema}"."{label}" not null, primary key (id, "{label}"))')
+    env16.sql(f"insert into labels values (1, '{label}')")
+    env16.sql(
         f"create table bag (\"{label}\" text); alter table bag replica identity full; insert into bag values ('{label}')"
     )
-    ((start,),) = env.sql("select clock_timestamp()")
+    ((start,),) = env16.sql("select clock_timestamp()")
 
-    env.bootstrap()
+    env16.bootstrap()
     for place, name in enumerate(VARIABLES):
-        change(env, schema if place % 2 else "public", name, column=COLUMNS[place])
-    env.sql(f"insert into labels values (2, '{label}'); delete from labels where id = 1")
-    env.sql(f"alter table labels add column \"{VARIABLES[0]}\" text default '{VARIABLES[1]}'")
-    env.sql(f"insert into labels values (3, 'b'); update bag set \"{label}\" = 'b'")
-    ((end,),) = env.sql("select clock_timestamp()")
-    env.capture()
-    env.merge()
-    env.capture()
-    env.changelog(start, end)
+        change(env16, schema if place % 2 else "public", name, column=COLUMNS[place])
+    env16.sql(f"insert into labels values (2, '{label}'); delete from labels where id = 1")
+    env16.sql(f"alter table labels add column \"{VARIABLES[0]}\" text default '{VARIABLES[1]}'")
+    env16.sql(f"insert into labels values (3, 'b'); update bag set \"{label}\" = 'b'")
+    ((end,),) = env16.sql("select clock_timestamp()")
+    env16.follow()
+    env16.capture()
+    env16.changelog(start, end)
 
-    equal(env)
-    with lake_reader("lake", sql_catalog(env.ctx.catalog)) as reader:
-        for table in env.ctx.ledger.tables.all(env.name):
+    equal(env16)
+    with lake_reader("lake", sql_catalog(env16.ctx.catalog)) as reader:
+        for table in env16.tables:
             if table.name in VARIABLES:
                 found = reader.table(table.target)
                 assert found is not None
@@ -146,16 +142,17 @@ def test_variables_in_names_stay_as_they_are_and_no_value_of_the_environment_is_
                 )
     said = capfd.readouterr()
     reported = [
-        env.ledger.execute(f"select t::text from penstock.{table} t") for table in ("event", "table", "cut", "relation")
+        env16.ledger.execute(f"select t::text from penstock.{table} t")
+        for table in ("event", "table", "cut", "relation")
     ]
-    folders = lake.warehouse / env.name, env.landing
+    folders = lake.warehouse / env16.name, env16.landing
     places = [
         all_bytes(*folders),
         *(values(folder).encode() for folder in folders),
         said.out.encode(),
         said.err.encode(),
     ]
-    places.append(str([reported, env.lines]).encode())
+    places.append(str([reported, env16.lines]).encode())
     for value in values_named(lake):
         assert not [place[:80] for place in places if value.encode() in place]
 
@@ -177,31 +174,29 @@ def values_named(lake: LakeCatalog) -> list[str]:
 def test_tables_named_as_each_others_folders_stay_whole_when_one_is_copied_again_and_its_old_files_are_purged(
     env16: PipelineEnv, lake: LakeCatalog, names: tuple[str, ...], again: tuple[str, ...]
 ) -> None:
-    env = env16
-    env.settings["maintain"] = {"patience": "1s"}
+    env16.settings["maintain"] = {"patience": "1s"}
     for name in names:
-        create(env, "public", name)
-    env.bootstrap()
+        create(env16, "public", name)
+    env16.bootstrap()
     for name in names:
-        change(env, "public", name)
-    env.capture()
-    env.merge()
-    equal(env)
+        change(env16, "public", name)
+    env16.follow()
+    equal(env16)
 
-    ids = rebuild.resync(env.ctx, [f"public.{name}" for name in again], env.submit)
-    assert rebuild.switch(env.ctx, ids, env.submit)
-    env.maintain()
-    env.ledger.execute("update penstock.old_table set seen_at = seen_at - interval '8 days'")
-    for folder, _, files in os.walk(lake.warehouse / env.name):  # every file is old enough to be an orphan
+    ids = rebuild.resync(env16.ctx, [f"public.{name}" for name in again], env16.submit)
+    assert rebuild.switch(env16.ctx, ids, env16.submit)
+    env16.maintain()
+    env16.ledger.execute("update penstock.old_table set seen_at = seen_at - interval '8 days'")
+    for folder, _, files in os.walk(lake.warehouse / env16.name):  # every file is old enough to be an orphan
         for file in files:
             os.utime(Path(folder) / file, (0, 0))
-    report = env.maintain()
+    report = env16.maintain()
 
     assert report is not None
     assert len(report.lake.dropped) == len(again)
     assert all(table.left is None and table.orphans == 0 for table in report.lake.tables)
-    equal(env)
-    with lake_reader("lake", sql_catalog(env.ctx.catalog)) as reader:
-        for table in env.ctx.ledger.tables.all(env.name):
-            assert len(read_by_all(env, reader, table.target)) == 3
+    equal(env16)
+    with lake_reader("lake", sql_catalog(env16.ctx.catalog)) as reader:
+        for table in env16.tables:
+            assert len(read_by_all(env16, reader, table.target)) == 3
     assert not any(Path(old.location.removeprefix("file://")).exists() for old in report.lake.dropped)

@@ -47,7 +47,7 @@ def change(env: PipelineEnv, tables: tuple[str, ...], statement: str) -> None:
 
 
 def reason(env: PipelineEnv, name: str) -> str:
-    (found,) = (table for table in env.ctx.ledger.tables.all(env.name) if table.name == name)
+    (found,) = (table for table in env.tables if table.name == name)
     return found.paused_reason or ""
 
 
@@ -61,7 +61,6 @@ def paths(env: PipelineEnv, table: str, what: str) -> list[str]:
     view, column = {"data": ("data_files", "file_path"), "vector": ("delete_files", "file_path")}.get(
         what, ("manifests", "path")
     )
-    assert env.spark is not None
     found = env.spark.sql(f"select distinct {column} from lake.{env.name}.public.{table}.{view}").collect()
     return [each[0].removeprefix("file:").removeprefix("//") for each in found]
 
@@ -81,7 +80,6 @@ def remove(env: PipelineEnv, table: str, what: str) -> None:
     view, column = {"data": ("data_files", "file_path"), "vector": ("delete_files", "file_path")}.get(
         what, ("manifests", "path")
     )
-    assert env.spark is not None
     found = env.spark.sql(f"select distinct {column} from lake.{env.name}.public.{table}.{view}").collect()
     assert found
     for each in found:
@@ -209,9 +207,7 @@ def test_an_error_without_a_kind_pauses_its_table_and_says_no_value(
     assert "USER_RAISED_EXCEPTION" in reason(env16, "odd")
     assert SECRET not in reason(env16, "odd")
     monkeypatch.undo()
-    env16.ctx.ledger.tables.resume(
-        env16.name, next(t.oid for t in env16.ctx.ledger.tables.all(env16.name) if t.name == "odd")
-    )
+    env16.ctx.ledger.tables.resume(env16.name, next(t.oid for t in env16.tables if t.name == "odd"))
     env16.merge(force=True)
     equal(env16)
 
@@ -243,7 +239,7 @@ def test_tables_that_all_fail_in_one_way_each_pause_and_a_resync_brings_them_bac
     assert env16.states() == dict.fromkeys(("a", "b", "c", "d"), ("paused", "merge-failed"))
     ids = rebuild.resync(env16.ctx, ["public.a", "public.b"], env16.submit)
     assert rebuild.switch(env16.ctx, ids, env16.submit)
-    for table in env16.ctx.ledger.tables.all(env16.name):
+    for table in env16.tables:
         if table.state == "paused":
             env16.ctx.ledger.tables.resume(env16.name, table.oid)
     env16.merge(force=True)

@@ -52,7 +52,7 @@ def own(env: PipelineEnv) -> str:
 
 def paused(env: PipelineEnv) -> dict[str, str]:
     """Return the reasons of the tables that were paused, each by the one kind."""
-    found = [table for table in env.ctx.ledger.tables.all(env.name) if table.state == "paused"]
+    found = [table for table in env.tables if table.state == "paused"]
     assert {table.paused_slug for table in found} <= {"publication-changed"}
     return {table.name: table.paused_reason or "" for table in found}
 
@@ -76,55 +76,51 @@ def test_an_alteration_of_what_is_sent_of_generated_columns_is_named(before: boo
 def test_a_key_that_is_not_sent_any_more_is_named_as_such_and_the_table_is_copied_when_it_is_sent_again(
     landing_env18: PipelineEnv,
 ) -> None:
-    env = landing_env18
     tables = """
     create table t (id int primary key, v int); insert into t values (1, 1);
     create table k (a int, id int generated always as (a + 1) stored primary key); insert into k values (1);
     """
-    name = adopted(env, "for table t, k with (publish_generated_columns = stored)", tables)
-    assert set(states(env).values()) == {"copied"}
+    name = adopted(landing_env18, "for table t, k with (publish_generated_columns = stored)", tables)
+    assert set(states(landing_env18).values()) == {"copied"}
 
-    env.land(f"alter publication {name} set (publish_generated_columns = none); insert into t values (2, 2)")
+    landing_env18.land(f"alter publication {name} set (publish_generated_columns = none); insert into t values (2, 2)")
 
-    found = {
-        table.name: (table.paused_slug, table.paused_reason or "") for table in env.ctx.ledger.tables.all(env.name)
-    }
+    found = {table.name: (table.paused_slug, table.paused_reason or "") for table in landing_env18.tables}
     assert found["t"][0] == "publication-changed"
     assert "it does not send stored generated columns any more" in found["t"][1]
     assert found["k"][0] == "no-usable-identity"
     assert "(a generated one is not)" in found["k"][1]
     assert ("no-usable-identity", "public.k") in {
-        (each.slug, each.subject) for each in judge_pipeline(env.ctx).findings
+        (each.slug, each.subject) for each in judge_pipeline(landing_env18.ctx).findings
     }
     with pytest.raises(psycopg.errors.InvalidColumnReference):
-        env.sql("update k set a = 5")
+        landing_env18.sql("update k set a = 5")
 
-    env.sql(f"alter publication {name} set (publish_generated_columns = stored)")
-    env.land("update k set a = 5")
-    assert set(paused(env)) == {"t", "k"}
-    assert "no-usable-identity" not in {each.slug for each in judge_pipeline(env.ctx).findings}
+    landing_env18.sql(f"alter publication {name} set (publish_generated_columns = stored)")
+    landing_env18.land("update k set a = 5")
+    assert set(paused(landing_env18)) == {"t", "k"}
+    assert "no-usable-identity" not in {each.slug for each in judge_pipeline(landing_env18.ctx).findings}
 
 
 @pytest.mark.slow
 def test_on_18_the_runbooks_command_turns_two_phase_off_and_resume_continues(landing_env18: PipelineEnv) -> None:
-    env = landing_env18
-    begin(env, "create table t (id int primary key)")
-    slot, name = env.ctx.pipeline.slot, env.ctx.pipeline.publication
-    env.sql(
+    begin(landing_env18, "create table t (id int primary key)")
+    slot, name = landing_env18.ctx.pipeline.slot, landing_env18.ctx.pipeline.publication
+    landing_env18.sql(
         f"select count(*) from pg_logical_slot_peek_binary_changes('{slot}', null, null, 'proto_version', '3', "
         f"'publication_names', '{name}', 'two_phase', 'true')"
     )
-    env.sql("insert into t values (1)")
-    env.flush()
+    landing_env18.sql("insert into t values (1)")
+    landing_env18.flush()
     with pytest.raises(SourceError, match=r"slot-unusable.*two_phase True"):
-        env.capture()
-    env.ctx.ledger.pipelines.halt(env.name, slug="slot-unusable", reason="two_phase is on.")
+        landing_env18.capture()
+    landing_env18.ctx.ledger.pipelines.halt(landing_env18.name, slug="slot-unusable", reason="two_phase is on.")
 
-    with psycopg.connect(env.source.dsn(), autocommit=True, replication="database") as connection:
+    with psycopg.connect(landing_env18.source.dsn(), autocommit=True, replication="database") as connection:
         connection.execute(f"ALTER_REPLICATION_SLOT {slot} (TWO_PHASE false)".encode())
-    resume.resume(env.ctx)
+    resume.resume(landing_env18.ctx)
 
-    assert env.capture().changes == 1
+    assert landing_env18.capture().changes == 1
 
 
 def captured(env: PipelineEnv, statements: str) -> dict[str, str]:
@@ -180,8 +176,7 @@ def test_a_publication_narrowed_for_long_pauses_its_tables_until_it_is_whole_and
     with pytest.raises(LakeError, match=r"publication-changed.*does not send updates, deletes"):
         resume.resume_table(landing_env.ctx, "public.t")
 
-    landing_env.sql("create table late (id int primary key)")
-    landing_env.capture()
+    landing_env.land("create table late (id int primary key)")
     assert states(landing_env)["late"] == "waiting"
     assert waiting.tables_to_announce(landing_env.ctx) == [], (
         "nor is a table that joins, of which the lake would lack changes"
@@ -242,7 +237,7 @@ def test_a_copy_waits_for_transactions_that_wrote_while_the_publication_was_narr
 
 def test_a_table_paused_for_another_reason_keeps_it_in_words(landing_env16: PipelineEnv) -> None:
     name = own(landing_env16)
-    (table,) = (each for each in landing_env16.ctx.ledger.tables.all(landing_env16.name) if each.name == "t")
+    (table,) = (each for each in landing_env16.tables if each.name == "t")
     landing_env16.ctx.ledger.tables.stop(
         landing_env16.name, table.oid, Trouble.usual("divergence", "a row was not there")
     )
@@ -412,22 +407,21 @@ def test_a_publication_that_penstock_makes_publishes_what_the_file_says(landing_
 @pytest.mark.spark
 @pytest.mark.slow
 def test_the_lake_equals_the_source_after_the_copies_that_follow(env16: PipelineEnv) -> None:
-    env = env16
-    env.bootstrap(SHOP)
-    name = env.ctx.pipeline.publication
-    env.follow(
+    env16.bootstrap(SHOP)
+    name = env16.ctx.pipeline.publication
+    env16.follow(
         f"alter publication {name} set (publish = 'insert'); delete from item where id < 5; update visit set n = 9;"
         f"alter publication {name} set (publish = 'insert, update, delete, truncate'); insert into item values (900)"
     )
-    assert set(states(env).values()) == {"paused"}
+    assert set(states(env16).values()) == {"paused"}
 
-    assert len(waiting.tables_to_announce(env.ctx)) == 3
-    ids = rebuild.resync(env.ctx, None, env.submit, woken=True)
-    assert rebuild.switch(env.ctx, ids, env.submit)
+    assert len(waiting.tables_to_announce(env16.ctx)) == 3
+    ids = rebuild.resync(env16.ctx, None, env16.submit, woken=True)
+    assert rebuild.switch(env16.ctx, ids, env16.submit)
 
-    assert set(states(env).values()) == {"ready"}
-    equal(env)
-    follows(env)
+    assert set(states(env16).values()) == {"ready"}
+    equal(env16)
+    follows(env16)
 
 
 @pytest.mark.spark
@@ -435,18 +429,15 @@ def test_a_table_that_waits_for_values_of_a_column_and_was_out_of_the_publicatio
     env16: PipelineEnv,
 ) -> None:
     begin(env16, "create table t (id int primary key, v int); insert into t select n, n from generate_series(1, 9) n")
-    env16.capture()
-    env16.merge()
-    env16.sql("alter table t add column u uuid default gen_random_uuid()")
-    env16.capture()
-    (waiting,) = env16.ctx.ledger.tables.all(env16.name)
+    env16.follow()
+    env16.land("alter table t add column u uuid default gen_random_uuid()")
+    (waiting,) = env16.tables
     name = env16.ctx.pipeline.publication
-    env16.sql(
+    env16.land(
         f"alter publication {name} drop table t; update t set v = 0 where id = 1; alter publication {name} add table t"
     )
-    env16.capture()
-    (hidden,) = env16.ctx.ledger.tables.all(env16.name)
-    assert rebuild.switch(env16.ctx, rebuild.resync(env16.ctx, None, env16.submit, woken=True), env16.submit)
+    (hidden,) = env16.tables
+    assert env16.wake()
 
     assert (waiting.paused_slug, waiting.remedy) == ("schema-change", "read")
     assert (hidden.paused_slug, hidden.remedy) == ("publication-changed", "copy")

@@ -104,8 +104,7 @@ def test_no_table_that_is_followed_has_lost_a_row_in_silence(landing_env: Pipeli
                 except psycopg.Error:
                     continue
     for n in range(2):  # what one window left open the next one decides
-        env.sql(f"insert into ticks values ({n})")
-        env.capture()
+        env.land(f"insert into ticks values ({n})")
 
     reasons = env.paused()
     followed = [name for name in names if name not in reasons]

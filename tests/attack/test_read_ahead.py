@@ -48,7 +48,7 @@ def test_ddl_between_windows_that_are_read_ahead_leaves_no_ready_table_wrong(env
     env16.merge()
 
     assert sum(window.ahead for window in report.windows) >= 1
-    records = {record.name: record for record in env16.ctx.ledger.tables.all(env16.name)}
+    records = {record.name: record for record in env16.tables}
     states = {name: (record.state, record.paused_slug) for name, record in records.items()}
     assert states["t"] == ("ready", None)
     assert all(state == "ready" or slug == "schema-change" for state, slug in states.values())

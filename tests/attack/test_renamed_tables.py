@@ -19,8 +19,7 @@ GREEN = "alter table a rename to x; alter table b rename to a; alter table x ren
 
 def test_a_renamed_table_pauses_and_is_resumed_when_it_has_its_name_again(landing_env16: PipelineEnv) -> None:
     begin(landing_env16, "create table a (id int primary key); create table b (id int primary key)")
-    landing_env16.sql(GREEN)
-    landing_env16.capture()
+    landing_env16.land(GREEN)
     assert states(landing_env16) == {"a": "paused", "b": "paused"}
     with pytest.raises(LakeError, match=r"was renamed from public\.a to public\.b"):
         resume_table(landing_env16.ctx, "public.a")
@@ -38,57 +37,48 @@ def test_a_renamed_table_pauses_and_is_resumed_when_it_has_its_name_again(landin
 def test_renamed_tables_that_are_resynced_one_by_one_wait_for_each_other_and_stop_no_merge(
     env16: PipelineEnv,
 ) -> None:
-    env = env16
-    env.settings["tables"] = {"include": ["public.*"], "on_change": "resync"}
+    env16.settings["tables"] = {"include": ["public.*"], "on_change": "resync"}
     for name in ("a", "b", "c", "other"):
-        env.sql(f"create table {name} (id int primary key, s text); insert into {name} values (1, 'was {name}')")
-    env.bootstrap()
-    env.sql(
+        env16.sql(f"create table {name} (id int primary key, s text); insert into {name} values (1, 'was {name}')")
+    env16.bootstrap()
+    env16.land(
         "alter table a rename to x; alter table b rename to a; alter table c rename to b; alter table x rename to c"
     )
-    env.capture()
 
     def resync(table: str) -> bool:
-        return rebuild.switch(env.ctx, rebuild.resync(env.ctx, [table], env.submit), env.submit)
+        return rebuild.switch(env16.ctx, rebuild.resync(env16.ctx, [table], env16.submit), env16.submit)
 
     assert not resync("public.a"), "the lake's c is still the table that is b by now"
-    env.sql("insert into other values (2, 'continues')")
-    env.capture()
-    env.merge()
-    assert env.merge() is None, "a table that waits makes no merge due"
-    assert sorted(env.lake_rows("other", "id")) == [(1,), (2,)]
-    assert messages(env, "schema-change")[-1] == (
-        f"public.a is to be {env.name}.public.c in the lake, and waits for that name: the table of public.c has it still; "
+    env16.follow("insert into other values (2, 'continues')")
+    assert env16.merge() is None, "a table that waits makes no merge due"
+    assert sorted(env16.lake_rows("other", "id")) == [(1,), (2,)]
+    assert messages(env16, "schema-change")[-1] == (
+        f"public.a is to be {env16.name}.public.c in the lake, and waits for that name: the table of public.c has it still; "
         "resync public.c too"
     )
 
     assert not resync("public.b")
     assert resync("public.c")
-    assert states(env) == {"a": "ready", "b": "ready", "c": "ready", "other": "ready"}
-    assert [env.lake_rows(name, "s") for name in ("a", "b", "c")] == [[("was b",)], [("was c",)], [("was a",)]]
+    assert states(env16) == {"a": "ready", "b": "ready", "c": "ready", "other": "ready"}
+    assert [env16.lake_rows(name, "s") for name in ("a", "b", "c")] == [[("was b",)], [("was c",)], [("was a",)]]
 
 
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_table_that_is_renamed_again_while_its_copy_waits_leaves_the_name_to_another(env16: PipelineEnv) -> None:
-    env = env16
-    env.settings["tables"] = {"include": ["public.*"], "on_change": "resync"}
+    env16.settings["tables"] = {"include": ["public.*"], "on_change": "resync"}
     for name in ("a", "b", "other"):
-        env.sql(f"create table {name} (id int primary key, s text); insert into {name} values (1, 'was {name}')")
-    env.bootstrap()
-    env.sql("alter table a rename to x")
-    env.capture()
-    rebuild.resync(env.ctx, ["public.a"], env.submit)
-    env.sql("alter table x rename to y; alter table b rename to x")
-    env.capture()
-    rebuild.resync(env.ctx, ["public.b"], env.submit)
-    env.sql("insert into other values (2, 'goes on')")
-    env.capture()
-    env.merge()
+        env16.sql(f"create table {name} (id int primary key, s text); insert into {name} values (1, 'was {name}')")
+    env16.bootstrap()
+    env16.land("alter table a rename to x")
+    rebuild.resync(env16.ctx, ["public.a"], env16.submit)
+    env16.land("alter table x rename to y; alter table b rename to x")
+    rebuild.resync(env16.ctx, ["public.b"], env16.submit)
+    env16.follow("insert into other values (2, 'goes on')")
 
-    assert states(env) == {"a": "paused", "other": "ready", "x": "ready"}
-    assert env.lake_rows("x", "s") == [("was b",)]
-    assert len(env.lake_rows("other")) == 2
+    assert states(env16) == {"a": "paused", "other": "ready", "x": "ready"}
+    assert env16.lake_rows("x", "s") == [("was b",)]
+    assert len(env16.lake_rows("other")) == 2
 
 
 @pytest.mark.spark
@@ -96,27 +86,25 @@ def test_a_table_that_is_renamed_again_while_its_copy_waits_leaves_the_name_to_a
 def test_a_name_that_a_new_table_took_before_the_switch_stays_with_the_old_rows_until_both_are_copied(
     env16: PipelineEnv,
 ) -> None:
-    env = env16
-    env.settings["tables"] = {"include": ["public.*"], "on_change": "resync"}
+    env16.settings["tables"] = {"include": ["public.*"], "on_change": "resync"}
     for name in ("a", "other"):
-        env.sql(f"create table {name} (id int primary key, s text); insert into {name} values (1, 'was {name}')")
-    env.bootstrap()
-    ids = rebuild.resync(env.ctx, ["public.a"], env.submit)
-    env.sql("alter table a rename to z; create table a (id int primary key, s text); insert into a values (7, 'new')")
-    env.capture()
+        env16.sql(f"create table {name} (id int primary key, s text); insert into {name} values (1, 'was {name}')")
+    env16.bootstrap()
+    ids = rebuild.resync(env16.ctx, ["public.a"], env16.submit)
+    env16.land(
+        "alter table a rename to z; create table a (id int primary key, s text); insert into a values (7, 'new')"
+    )
     with pytest.raises(LakeError, match=r"rebuild-given-up.*renamed from public\.a to public\.z"):
-        rebuild.switch(env.ctx, ids, env.submit)
-    env.sql("insert into other values (2, 'goes on')")
-    env.capture()
-    env.merge()
-    assert states(env) == {"a": "paused", "other": "ready"}
-    assert env.lake_rows("a", "id") == [(1,)]
-    assert len(env.lake_rows("other")) == 2
-    assert "public.a joined" in messages(env, "target-clash")[-1]
+        rebuild.switch(env16.ctx, ids, env16.submit)
+    env16.follow("insert into other values (2, 'goes on')")
+    assert states(env16) == {"a": "paused", "other": "ready"}
+    assert env16.lake_rows("a", "id") == [(1,)]
+    assert len(env16.lake_rows("other")) == 2
+    assert "public.a joined" in messages(env16, "target-clash")[-1]
 
-    assert rebuild.switch(env.ctx, rebuild.resync(env.ctx, ["public.a"], env.submit), env.submit)
-    env.capture()
-    assert states(env) == {"a": "waiting", "other": "ready", "z": "ready"}
+    assert rebuild.switch(env16.ctx, rebuild.resync(env16.ctx, ["public.a"], env16.submit), env16.submit)
+    env16.capture()
+    assert states(env16) == {"a": "waiting", "other": "ready", "z": "ready"}
 
 
 @pytest.mark.spark
@@ -124,24 +112,21 @@ def test_a_name_that_a_new_table_took_before_the_switch_stays_with_the_old_rows_
 def test_a_resync_moves_renamed_tables_to_their_new_names_also_where_two_have_changed_places(
     env16: PipelineEnv,
 ) -> None:
-    env = env16
-    env.settings["tables"] = {"include": ["public.*"], "on_change": "resync"}
+    env16.settings["tables"] = {"include": ["public.*"], "on_change": "resync"}
     for name in ("a", "b", "c"):
-        env.sql(f"create table {name} (id int primary key, s text); insert into {name} values (1, 'was {name}')")
-    env.bootstrap()
-    env.sql(f"{GREEN}; alter table c rename to d; insert into d values (2, 'now d')")
-    env.capture()
-    env.merge()
-    assert set(states(env).values()) == {"paused"}
+        env16.sql(f"create table {name} (id int primary key, s text); insert into {name} values (1, 'was {name}')")
+    env16.bootstrap()
+    env16.follow(f"{GREEN}; alter table c rename to d; insert into d values (2, 'now d')")
+    assert set(states(env16).values()) == {"paused"}
 
-    ids = rebuild.resync(env.ctx, None, env.submit, woken=True)
-    assert rebuild.switch(env.ctx, ids, env.submit)
+    ids = rebuild.resync(env16.ctx, None, env16.submit, woken=True)
+    assert rebuild.switch(env16.ctx, ids, env16.submit)
 
-    assert states(env) == {"a": "ready", "b": "ready", "d": "ready"}
-    assert env.lake_rows("a") == [(1, "was b", None)]
-    assert env.lake_rows("b") == [(1, "was a", None)]
-    assert sorted(env.lake_rows("d")) == [(1, "was c", None), (2, "now d", None)]
-    assert "c" not in catalog_names(env), "the table that c was is put aside"
+    assert states(env16) == {"a": "ready", "b": "ready", "d": "ready"}
+    assert env16.lake_rows("a") == [(1, "was b", None)]
+    assert env16.lake_rows("b") == [(1, "was a", None)]
+    assert sorted(env16.lake_rows("d")) == [(1, "was c", None), (2, "now d", None)]
+    assert "c" not in catalog_names(env16), "the table that c was is put aside"
 
 
 def catalog_names(env: PipelineEnv) -> set[str]:

@@ -47,8 +47,7 @@ def test_a_check_refuses_a_table_with_such_a_column_by_its_name(landing_env16: P
 
 def test_a_table_with_such_a_column_does_not_join_and_the_others_continue(landing_env16: PipelineEnv) -> None:
     begin(landing_env16)
-    landing_env16.sql('create table bad (id int primary key, "_row_id" int); create table good (id int primary key)')
-    landing_env16.capture()
+    landing_env16.land('create table bad (id int primary key, "_row_id" int); create table good (id int primary key)')
 
     assert members(landing_env16) == {"t", "good"}
     (message,) = messages(landing_env16, "target-clash")
@@ -68,8 +67,7 @@ def test_a_table_that_gets_such_a_column_later_is_paused_alone_until_it_is_renam
     landing_env16: PipelineEnv, change: str, back: str
 ) -> None:
     begin(landing_env16, "create table t (id int primary key); create table u (id int primary key, v text)")
-    landing_env16.sql(f"{change}; insert into u (id) values (7); insert into t values (7)")
-    landing_env16.capture()
+    landing_env16.land(f"{change}; insert into u (id) values (7); insert into t values (7)")
 
     assert states(landing_env16) == {"t": "copied", "u": "paused"}
     assert "lake's tables keep for themselves" in messages(landing_env16, "target-clash")[-1]

@@ -62,8 +62,7 @@ def whole_job(env: PipelineEnv) -> None:
     env.sql(f"update t set v = v || '+' where id = {KEY}; update t set id = {KEY + 1} where id = 2")
     env.sql(f"delete from bag where ctid in (select ctid from bag limit 1); delete from t where id = {KEY + 1}")
     ((end,),) = env.sql("select clock_timestamp()")
-    env.capture()
-    env.merge()
+    env.follow()
     env.capture()
     env.changelog(start, end)
     env.maintain()
@@ -107,7 +106,6 @@ def test_no_application_writes_a_secret_or_a_row_to_the_event_log_or_its_own_log
         submit(self, SparkJob(*(getattr(job, name) for name in SparkJob.__slots__[:-1]), {**job.environment, **STORE}))
 
     monkeypatch.setattr(PipelineEnv, "submit", with_store_login)
-    assert env.spark is not None
     with event_log(env.spark, log):
         whole_job(env)
 

@@ -15,12 +15,10 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 def catch_up(env: PipelineEnv) -> dict[str, str]:
     """Let captures, merges and resyncs run until nothing is left; return the state of each table."""
     for _ in range(4):
-        env.capture()
-        env.merge()
+        env.follow()
         rebuild.switch(env.ctx, rebuild.resync(env.ctx, None, env.submit), env.submit)
-    env.capture()
-    env.merge()
-    return {table.name: table.state for table in env.ctx.ledger.tables.all(env.name)}
+    env.follow()
+    return {table.name: table.state for table in env.tables}
 
 
 def test_values_that_a_command_changed_before_a_vacuum_full_are_read_again(env16: PipelineEnv) -> None:
@@ -45,11 +43,10 @@ def test_a_key_is_widened_narrowed_and_widened_again_with_keys_of_both_widths(en
     env16.sql("insert into t select g, g, repeat('x', 5000) from generate_series(1, 50) g")
     env16.bootstrap(ddl_trigger.install_statement())
     env16.capture()
-    env16.sql(
+    env16.land(
         "update t set v = 1 where id = 1; alter table t alter id type bigint;"
         "update t set id = 5000000000 where id = 2; update t set v = 9 where id = 3"
     )
-    env16.capture()
     env16.sql("delete from t where id = 5000000000; alter table t alter id type int; insert into t values (77, 7, 'y')")
     env16.sql("alter table t alter id type bigint; insert into t values (6000000000, 7, 'y')")
     env16.sql("begin; alter table t alter v type bigint using v + 1; alter table t alter v type bigint; commit")
@@ -66,8 +63,7 @@ def test_rows_of_an_attached_partition_move_and_it_goes_and_comes_while_they_wai
     env16.capture()
     env16.sql("create table r2 (like r including all); insert into r2 select g, -g from generate_series(200, 249) g")
     env16.sql("alter table r attach partition r2 for values from (200) to (300)")
-    env16.sql("delete from r where id = 5; update r set id = 5 where id = 245; update r set id = 260 where id = 7")
-    env16.capture()
+    env16.land("delete from r where id = 5; update r set id = 5 where id = 245; update r set id = 260 where id = 7")
     env16.sql("alter table r detach partition r2; insert into r2 values (270, 1); delete from r2 where id = 201")
     env16.sql("alter table r attach partition r2 for values from (200) to (300)")
     env16.sql("update r set n = 1000 where id in (5, 260, 270); truncate r1; alter table r detach partition r0")

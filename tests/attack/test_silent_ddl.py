@@ -466,10 +466,10 @@ def test_what_the_stream_does_not_carry_pauses_the_table_for_its_reason_and_noth
             landing_env.sql(step.format(t=name))
 
     landing_env.capture()
-    if any(table.accepted.undecided for table in landing_env.ctx.ledger.tables.all(landing_env.name)):
+    if any(table.accepted.undecided for table in landing_env.tables):
         landing_env.capture()  # the server wrote something of its own between the end of the window and the look
 
-    found = {record.name: record for record in landing_env.ctx.ledger.tables.all(landing_env.name)}
+    found = {record.name: record for record in landing_env.tables}
     wrong = [
         (title, each.reason, found[name].paused_reason)
         for (title, each), name in zip(cases.items(), tables, strict=True)
@@ -575,13 +575,11 @@ def test_what_changed_while_a_table_was_paused_is_found_when_it_is_resumed(
 ) -> None:
     begin(landing_env16, ROOT.format(t="root"))
     landing_env16.capture()
-    (record,) = landing_env16.ctx.ledger.tables.all(landing_env16.name)
+    (record,) = landing_env16.tables
     landing_env16.ctx.ledger.tables.stop(landing_env16.name, record.oid, Trouble.usual(slug, "for this test"))
     landing_env16.sql("truncate root_1")
-    landing_env16.sql("insert into root values (1, 1)")
-    landing_env16.capture()
-    landing_env16.sql("select pg_current_xact_id()")
-    landing_env16.capture()
+    landing_env16.land("insert into root values (1, 1)")
+    landing_env16.land("select pg_current_xact_id()")
 
     with pytest.raises(LakeError, match=r"nothing tells that it has the rows of before.*resync"):
         resume_table(landing_env16.ctx, "public.root")

@@ -82,69 +82,67 @@ def offender(env: PipelineEnv) -> Offender:
 def test_a_transaction_that_cannot_be_decoded_is_left_out_and_only_its_tables_wait_for_a_copy(
     landing_env16: PipelineEnv,
 ) -> None:
-    env = landing_env16
-    limited(env, "5MB")
-    write(env, 3)
-    before = env.ctx.ledger.pipelines.get(env.name).position
+    limited(landing_env16, "5MB")
+    write(landing_env16, 3)
+    before = landing_env16.ctx.ledger.pipelines.get(landing_env16.name).position
     with pytest.raises(SourceError, match="decoding-limit"):
-        env.capture()
+        landing_env16.capture()
 
-    found = offender(env)
+    found = offender(landing_env16)
     assert [table.name for table in found.tables] == ["also", "big"]
-    assert env.ctx.ledger.pipelines.get(env.name).position == before, "a look has staged something"
-    assert set(states(env).values()) == {"copied"}
+    assert landing_env16.ctx.ledger.pipelines.get(landing_env16.name).position == before, "a look has staged something"
+    assert set(states(landing_env16).values()) == {"copied"}
 
-    assert skip_transaction.skip(env.ctx) == found
-    env.capture()
+    assert skip_transaction.skip(landing_env16.ctx) == found
+    landing_env16.capture()
 
-    assert states(env) == {"also": "paused", "big": "paused", "other": "copied", "t": "copied"}
-    assert landed(env, "t", "id") == at_source(env, "t", "id")
-    assert landed(env, "other", "id") == at_source(env, "other", "id")
-    assert {"1", "3"} == set(landed(env, "big", "id")), "only the one transaction is left out"
-    (skipped,) = env.ctx.ledger.skips.all(env.name)
+    assert states(landing_env16) == {"also": "paused", "big": "paused", "other": "copied", "t": "copied"}
+    assert landed(landing_env16, "t", "id") == at_source(landing_env16, "t", "id")
+    assert landed(landing_env16, "other", "id") == at_source(landing_env16, "other", "id")
+    assert {"1", "3"} == set(landed(landing_env16, "big", "id")), "only the one transaction is left out"
+    (skipped,) = landing_env16.ctx.ledger.skips.all(landing_env16.name)
     assert (skipped.lsn, len(skipped.oids)) == (found.lsn, 2)
     with pytest.raises(LakeError, match=r"transaction-skipped.*only a new copy"):
-        resume.resume_table(env.ctx, "public.big")
-    assert skip_transaction.find_offender(env.ctx) is None
+        resume.resume_table(landing_env16.ctx, "public.big")
+    assert skip_transaction.find_offender(landing_env16.ctx) is None
 
 
 def test_where_no_form_of_it_can_be_decoded_all_tables_wait_for_a_copy(landing_env16: PipelineEnv) -> None:
-    env = landing_env16
-    limited(env, "2MB")
-    env.sql("insert into t values (2)")
-    env.sql("insert into t values (3)")
-    env.sql(f"insert into big values (2, convert_to(repeat('x', {4 << 20}), 'UTF8'))")
-    env.sql("insert into t values (4)")
-    env.flush()
+    limited(landing_env16, "2MB")
+    landing_env16.sql("insert into t values (2)")
+    landing_env16.sql("insert into t values (3)")
+    landing_env16.sql(f"insert into big values (2, convert_to(repeat('x', {4 << 20}), 'UTF8'))")
+    landing_env16.sql("insert into t values (4)")
+    landing_env16.flush()
 
-    found = offender(env)
+    found = offender(landing_env16)
     assert found.found is None
-    skip_transaction.skip(env.ctx)
-    env.capture()
+    skip_transaction.skip(landing_env16.ctx)
+    landing_env16.capture()
 
-    assert set(states(env).values()) == {"paused"}
-    assert landed(env, "t", "id") == at_source(env, "t", "id")
-    (skipped,) = env.ctx.ledger.skips.all(env.name)
+    assert set(states(landing_env16).values()) == {"paused"}
+    assert landed(landing_env16, "t", "id") == at_source(landing_env16, "t", "id")
+    (skipped,) = landing_env16.ctx.ledger.skips.all(landing_env16.name)
     assert (skipped.lsn, skipped.xid) == (found.lsn, None)
 
 
 def test_what_was_left_out_is_proved_again_when_the_slot_falls_back(landing_env16: PipelineEnv) -> None:
-    env = landing_env16
-    limited(env, "5MB")
-    slot = env.ctx.pipeline.slot
-    write(env, 3)
-    env.sql(f"select pg_copy_logical_replication_slot('{slot}', '{slot}_old')")
-    skip_transaction.skip(env.ctx)
-    place = env.ctx.ledger.pipelines.get(env.name).position
+    limited(landing_env16, "5MB")
+    slot = landing_env16.ctx.pipeline.slot
+    write(landing_env16, 3)
+    landing_env16.sql(f"select pg_copy_logical_replication_slot('{slot}', '{slot}_old')")
+    skip_transaction.skip(landing_env16.ctx)
+    place = landing_env16.ctx.ledger.pipelines.get(landing_env16.name).position
 
     # as after a crash: the slot is where it was before
-    env.sql(f"select pg_drop_replication_slot('{slot}')")
-    env.sql(f"select pg_copy_logical_replication_slot('{slot}_old', '{slot}'), pg_drop_replication_slot('{slot}_old')")
-    env.capture()
+    landing_env16.sql(f"select pg_drop_replication_slot('{slot}')")
+    landing_env16.land(
+        f"select pg_copy_logical_replication_slot('{slot}_old', '{slot}'), pg_drop_replication_slot('{slot}_old')"
+    )
 
-    assert landed(env, "t", "id") == at_source(env, "t", "id")
+    assert landed(landing_env16, "t", "id") == at_source(landing_env16, "t", "id")
     assert isinstance(place, Lsn)
-    assert len([line for line in env.lines if "behind the ledger: reading" in line]) == 2
+    assert len([line for line in landing_env16.lines if "behind the ledger: reading" in line]) == 2
 
 
 def test_where_everything_decodes_nothing_is_left_out(landing_env16: PipelineEnv) -> None:
@@ -160,108 +158,103 @@ def test_where_everything_decodes_nothing_is_left_out(landing_env16: PipelineEnv
 @pytest.mark.slow
 def test_a_row_above_the_servers_own_limit_is_left_out_by_its_transaction(landing_env16: PipelineEnv) -> None:
     """540 MiB, whose text in hex is above 1GB: no setting helps here, and the binary form says which table it was."""
-    env = landing_env16
-    begin(env, TABLES)
-    write(env, 540)
+    begin(landing_env16, TABLES)
+    write(landing_env16, 540)
     with pytest.raises(SourceError, match=r"decoding-limit.*invalid memory alloc request size"):
-        env.capture()
+        landing_env16.capture()
 
-    found = skip_transaction.skip(env.ctx)
+    found = skip_transaction.skip(landing_env16.ctx)
     assert found is not None
     assert [table.name for table in found.tables] == ["also", "big"]
-    env.capture()
+    landing_env16.capture()
 
-    assert states(env) == {"also": "paused", "big": "paused", "other": "copied", "t": "copied"}
-    assert landed(env, "t", "id") == at_source(env, "t", "id")
-    assert landed(env, "other", "id") == at_source(env, "other", "id")
+    assert states(landing_env16) == {"also": "paused", "big": "paused", "other": "copied", "t": "copied"}
+    assert landed(landing_env16, "t", "id") == at_source(landing_env16, "t", "id")
+    assert landed(landing_env16, "other", "id") == at_source(landing_env16, "other", "id")
 
 
 def test_every_interval_that_may_have_the_transaction_knows_of_it_and_no_other(landing_env16: PipelineEnv) -> None:
-    env = landing_env16
-    limited(env, "5MB")
-    start = now(env)
-    write(env, 3)
-    end = now(env)
-    skip_transaction.skip(env.ctx)
-    env.capture()
+    limited(landing_env16, "5MB")
+    start = now(landing_env16)
+    write(landing_env16, 3)
+    end = now(landing_env16)
+    skip_transaction.skip(landing_env16.ctx)
+    landing_env16.capture()
 
-    (missing,) = missed(env, start, end)
+    (missing,) = missed(landing_env16, start, end)
     assert missing.since == missing.until, "its own time is known, for its binary form could be decoded"
     assert missing.since is not None
     assert start < missing.since < end
-    assert missed(env, missing.since, end) == [missing]
-    assert missed(env, start, missing.since) == []
-    assert missed(env, end, end + timedelta(days=1)) == []
+    assert missed(landing_env16, missing.since, end) == [missing]
+    assert missed(landing_env16, start, missing.since) == []
+    assert missed(landing_env16, end, end + timedelta(days=1)) == []
 
 
 def test_where_its_time_is_unknown_every_interval_up_to_the_skip_says_that_it_may_lack_it(
     landing_env16: PipelineEnv,
 ) -> None:
-    env = landing_env16
-    limited(env, "2MB")
-    before = now(env)
-    env.land("insert into t values (2)")
-    start = now(env)
-    env.sql(f"insert into big values (2, convert_to(repeat('x', {4 << 20}), 'UTF8'))")
-    env.flush()
-    skip_transaction.skip(env.ctx)
-    end = now(env)
+    limited(landing_env16, "2MB")
+    before = now(landing_env16)
+    landing_env16.land("insert into t values (2)")
+    start = now(landing_env16)
+    landing_env16.sql(f"insert into big values (2, convert_to(repeat('x', {4 << 20}), 'UTF8'))")
+    landing_env16.flush()
+    skip_transaction.skip(landing_env16.ctx)
+    end = now(landing_env16)
 
-    (missing,) = missed(env, start, end)
+    (missing,) = missed(landing_env16, start, end)
     assert missing.since is not None
     assert missing.until is not None
     assert before < missing.since < start < missing.until < end
-    assert missed(env, before - timedelta(days=1), before) == [], "all of that time was captured"
-    assert missed(env, end, end + timedelta(days=1)) == []
+    assert missed(landing_env16, before - timedelta(days=1), before) == [], "all of that time was captured"
+    assert missed(landing_env16, end, end + timedelta(days=1)) == []
 
 
 def test_intervals_that_were_filled_before_the_skip_are_to_be_filled_again(landing_env16: PipelineEnv) -> None:
-    env = landing_env16
-    limited(env, "5MB")
-    start = now(env)
-    write(env, 3)
-    end = now(env)
-    filled(env, start, end)
-    filled(env, end, end + timedelta(seconds=1))
+    limited(landing_env16, "5MB")
+    start = now(landing_env16)
+    write(landing_env16, 3)
+    end = now(landing_env16)
+    filled(landing_env16, start, end)
+    filled(landing_env16, end, end + timedelta(seconds=1))
 
-    found = skip_transaction.skip(env.ctx)
+    found = skip_transaction.skip(landing_env16.ctx)
 
     assert found is not None
-    (message,) = (each for each in messages(env, "changes-late") if "was left out" in each)
+    (message,) = (each for each in messages(landing_env16, "changes-late") if "was left out" in each)
     assert f"committed at {found.lsn}" in message
     assert "fill it again" in message
-    late = [fill.late_rows for fill in reversed(env.ctx.ledger.changelogs.fills(env.name))]
+    late = [fill.late_rows for fill in reversed(landing_env16.ctx.ledger.changelogs.fills(landing_env16.name))]
     assert late == [4, 0], "three changes before it, and it"
 
 
 @pytest.mark.slow
 @pytest.mark.spark
 def test_the_changelogs_of_its_tables_say_in_its_place_that_the_transaction_is_missing(env16: PipelineEnv) -> None:
-    env = env16
-    env.settings["changelog"] = {"slack": 0}
-    env.bootstrap(TABLES)
-    env.settings["capture"] = {"work_mem": "64KiB"}
-    env.sql(f"alter role postgres in database {env.source.name} set temp_file_limit = '5MB'")
-    start = now(env)
-    write(env, 3)
-    env.sql("insert into big values (4, 'small')")
-    env.flush()
-    end = now(env)
-    found = skip_transaction.skip(env.ctx)
+    env16.settings["changelog"] = {"slack": 0}
+    env16.bootstrap(TABLES)
+    env16.settings["capture"] = {"work_mem": "64KiB"}
+    env16.sql(f"alter role postgres in database {env16.source.name} set temp_file_limit = '5MB'")
+    start = now(env16)
+    write(env16, 3)
+    env16.sql("insert into big values (4, 'small')")
+    env16.flush()
+    end = now(env16)
+    found = skip_transaction.skip(env16.ctx)
     assert found is not None
-    env.capture()
-    env.land()
+    env16.capture()
+    env16.land()
 
     for _ in range(2):  # a second fill replaces it
-        assert env.changelog(start, end).rows == 8, "what is missing is no change"
+        assert env16.changelog(start, end).rows == 8, "what is missing is no change"
 
     for table, ops in {"big": "ISII", "also": "SI", "t": "III", "other": "I"}.items():
-        assert [row["op"] for row in logged(env, table, start, end)] == list(ops), table
-    (row,) = (row for row in logged(env, "big", start, end) if row["op"] == "S")
+        assert [row["op"] for row in logged(env16, table, start, end)] == list(ops), table
+    (row,) = (row for row in logged(env16, "big", start, end) if row["op"] == "S")
     assert (row["commit_lsn"], row["era"], row["ordinal"]) == (found.lsn, 1, 0)
-    assert row["xid"] == env.ctx.ledger.skips.all(env.name)[0].xid
+    assert row["xid"] == env16.ctx.ledger.skips.all(env16.name)[0].xid
     assert (row["new"], row["old"], row["unknown"]) == (None, None, None)
-    message = messages(env, "transaction-skipped")[-1]
+    message = messages(env16, "transaction-skipped")[-1]
     assert f"the transaction that committed at {found.lsn}" in message
     assert "public.also, public.big say so" in message
 
@@ -271,25 +264,26 @@ def test_the_changelogs_of_its_tables_say_in_its_place_that_the_transaction_is_m
 def test_a_resync_brings_the_rows_of_the_transaction_and_an_older_copy_is_no_longer_replayed(
     env16: PipelineEnv,
 ) -> None:
-    env = env16
-    env.bootstrap(TABLES)
-    env.settings["capture"] = {"work_mem": "64KiB"}
-    env.sql(f"alter role postgres in database {env.source.name} set temp_file_limit = '5MB'")
-    write(env, 3)
-    skip_transaction.skip(env.ctx)
-    env.capture()
-    env.sql(f"alter role postgres in database {env.source.name} reset temp_file_limit")
-    env.merge()
-    assert states(env) == {"also": "paused", "big": "paused", "other": "ready", "t": "ready"}
+    env16.bootstrap(TABLES)
+    env16.settings["capture"] = {"work_mem": "64KiB"}
+    env16.sql(f"alter role postgres in database {env16.source.name} set temp_file_limit = '5MB'")
+    write(env16, 3)
+    skip_transaction.skip(env16.ctx)
+    env16.capture()
+    env16.sql(f"alter role postgres in database {env16.source.name} reset temp_file_limit")
+    env16.merge()
+    assert states(env16) == {"also": "paused", "big": "paused", "other": "ready", "t": "ready"}
 
     tables = ["public.also", "public.big"]
-    rebuild.switch(env.ctx, rebuild.resync(env.ctx, tables, env.submit), env.submit)
+    rebuild.switch(env16.ctx, rebuild.resync(env16.ctx, tables, env16.submit), env16.submit)
 
-    assert set(states(env).values()) == {"ready"}
-    equal(env)
-    replay_request.sources(env.ctx, Replay(("public.big",)))
+    assert set(states(env16).values()) == {"ready"}
+    equal(env16)
+    replay_request.sources(env16.ctx, Replay(("public.big",)))
     with pytest.raises(LakeError, match="range-unavailable"):
-        replay_request.sources(env.ctx, Replay(("public.big",), from_=str(env.ctx.ledger.skips.all(env.name)[0].lsn)))
+        replay_request.sources(
+            env16.ctx, Replay(("public.big",), from_=str(env16.ctx.ledger.skips.all(env16.name)[0].lsn))
+        )
 
 
 @pytest.fixture
@@ -304,48 +298,46 @@ def landing_env15(
 @pytest.mark.slow
 def test_where_the_server_cannot_read_its_own_wal_recovery_is_allowed_and_ends_it(landing_env15: PipelineEnv) -> None:
     """A stranger's message of almost 1 GiB, which up to 15 the server writes and cannot read."""
-    env = landing_env15
-    begin(env, TABLES)
-    env.sql("insert into t values (2)")
-    env.sql(f"create role stranger_{env.name}")
-    with env.source.connect() as stranger:
-        stranger.execute(f"set session authorization stranger_{env.name}".encode())
+    begin(landing_env15, TABLES)
+    landing_env15.sql("insert into t values (2)")
+    landing_env15.sql(f"create role stranger_{landing_env15.name}")
+    with landing_env15.source.connect() as stranger:
+        stranger.execute(f"set session authorization stranger_{landing_env15.name}".encode())
         stranger.execute("select pg_logical_emit_message(true, 'x', repeat('x', 1073741800))")
-    env.sql("insert into t values (3)")
-    env.flush()
+    landing_env15.sql("insert into t values (3)")
+    landing_env15.flush()
     with pytest.raises(SourceError, match="decoding-limit"):
-        env.capture()
-    assert recover.assess(env.ctx).slug == "wal-unreadable"
+        landing_env15.capture()
+    assert recover.assess(landing_env15.ctx).slug == "wal-unreadable"
 
-    found = offender(env)
+    found = offender(landing_env15)
     assert not found.passable
     assert "cannot read its own WAL" in found.lines()[0]
-    with pytest.raises(SourceError, match=r"wal-unreadable.*penstock recover"), record_errors(env.ctx):
-        skip_transaction.skip(env.ctx)
-    assert set(landed(env, "t", "id")) == {"1", "2"}, "what came before is captured"
-    assert set(states(env).values()) == {"copied"}, "and nothing is paused for nothing"
+    with pytest.raises(SourceError, match=r"wal-unreadable.*penstock recover"), record_errors(landing_env15.ctx):
+        skip_transaction.skip(landing_env15.ctx)
+    assert set(landed(landing_env15, "t", "id")) == {"1", "2"}, "what came before is captured"
+    assert set(states(landing_env15).values()) == {"copied"}, "and nothing is paused for nothing"
     with pytest.raises(SourceError, match="wal-unreadable"):
-        resume.resume(env.ctx)
+        resume.resume(landing_env15.ctx)
 
-    outlook = recover.assess(env.ctx)
+    outlook = recover.assess(landing_env15.ctx)
     assert "broken by [wal-unreadable]" in outlook.lines[0]
-    recover.begin(env.ctx, outlook)
-    recover.new_era(env.ctx)
-    env.begin()
-    env.land("insert into t values (4)")
+    recover.begin(landing_env15.ctx, outlook)
+    recover.new_era(landing_env15.ctx)
+    landing_env15.begin()
+    landing_env15.land("insert into t values (4)")
 
-    assert landed(env, "t", "id") == at_source(env, "t", "id")
-    env.sql(f"drop role stranger_{env.name}")
+    assert landed(landing_env15, "t", "id") == at_source(landing_env15, "t", "id")
+    landing_env15.sql(f"drop role stranger_{landing_env15.name}")
 
 
 def test_recovery_is_refused_where_the_slot_can_be_moved_on(landing_env16: PipelineEnv) -> None:
-    env = landing_env16
-    limited(env, "2MB")
-    env.sql(f"insert into big values (2, convert_to(repeat('x', {4 << 20}), 'UTF8'))")
-    env.flush()
+    limited(landing_env16, "2MB")
+    landing_env16.sql(f"insert into big values (2, convert_to(repeat('x', {4 << 20}), 'UTF8'))")
+    landing_env16.flush()
     with pytest.raises(SourceError, match="decoding-limit"):
-        env.capture()
+        landing_env16.capture()
 
-    assert offender(env).passable
+    assert offender(landing_env16).passable
     with pytest.raises(LedgerError, match="nothing-to-recover"):
-        recover.assess(env.ctx)
+        recover.assess(landing_env16.ctx)

@@ -120,8 +120,7 @@ def write_beyond(env: PipelineEnv, place: str) -> None:
 def test_a_source_that_was_restored_and_has_grown_beyond_the_ledger_halts_with_what_differs(env: PipelineEnv) -> None:
     kept = image(env.source.server)
     for number in (2, 3):
-        env.sql(f"insert into t values ({number})")
-        env.capture()
+        env.land(f"insert into t values ({number})")
     place = position(env)
 
     take_back(env.source.server, kept)
@@ -138,8 +137,7 @@ def test_a_source_that_was_restored_and_has_grown_beyond_the_ledger_halts_with_w
 def test_a_source_with_another_history_stays_halted_wherever_its_slot_is_moved_to(env: PipelineEnv) -> None:
     kept = image(env.source.server)
     for number in (2, 3):
-        env.sql(f"insert into t values ({number})")
-        env.capture()
+        env.land(f"insert into t values ({number})")
     place = position(env)
 
     take_back(env.source.server, kept)
@@ -152,8 +150,7 @@ def test_a_source_with_another_history_stays_halted_wherever_its_slot_is_moved_t
 
     recover.new_era(env.ctx)
     env.begin()
-    env.sql("insert into t values (4)")
-    env.capture()
+    env.land("insert into t values (4)")
     assert env.ctx.ledger.pipelines.get(env.name).unproved_from is None
 
 
@@ -184,8 +181,7 @@ def test_a_source_that_is_put_back_as_it_was_is_proved_and_continues(env: Pipeli
     server = env.source.server
     kept = image(server)
     for number in (2, 3):
-        env.sql(f"insert into t values ({number})")
-        env.capture()
+        env.land(f"insert into t values ({number})")
     right = server.home / "right"
     server.stop("immediate")  # its slot on disk is where the image has it
     subprocess.run(["cp", "-a", server.data, right], check=True)
@@ -197,8 +193,7 @@ def test_a_source_that_is_put_back_as_it_was_is_proved_and_continues(env: Pipeli
     assert "resume reads the WAL from" in "\n".join(recover.assess(env.ctx).lines)
     resume(env.ctx)
 
-    env.sql("insert into t values (4)")
-    env.capture()
+    env.land("insert into t values (4)")
     assert landed(env, "t", "id") == at_source(env, "t", "id")
 
 
@@ -223,13 +218,10 @@ def test_a_restored_slot_that_was_advanced_by_hand_is_found_out_by_the_transacti
 def test_a_crash_that_took_only_the_slot_back_is_proved_window_by_window_and_continues(env: PipelineEnv) -> None:
     with crashed_after(env):
         for number in (2, 3, 4):
-            env.sql(f"insert into t values ({number}); update t set id = -id where id = {number}; analyze t")
-            env.capture()
-        env.sql("select pg_logical_emit_message(true, 'idle', '')")
-        env.capture()
+            env.land(f"insert into t values ({number}); update t set id = -id where id = {number}; analyze t")
+        env.land("select pg_logical_emit_message(true, 'idle', '')")
 
-    env.sql("insert into t values (5)")
-    env.capture()
+    env.land("insert into t values (5)")
 
     assert len([line for line in env.lines if "behind the ledger: reading" in line]) == 4
     assert landed(env, "t", "id") == at_source(env, "t", "id")
@@ -239,8 +231,7 @@ def test_a_crash_that_took_only_the_slot_back_is_proved_window_by_window_and_con
 def test_a_crash_whose_windows_the_ledger_has_forgotten_cannot_be_proved_and_halts(env: PipelineEnv) -> None:
     with crashed_after(env):
         for number in (2, 3):
-            env.sql(f"insert into t values ({number})")
-            env.capture()
+            env.land(f"insert into t values ({number})")
     place = position(env)
     back = confirmed(env)
     env.ledger.execute("delete from penstock.window where from_lsn = %s::pg_lsn", back)
@@ -258,8 +249,7 @@ def test_windows_are_read_again_as_they_were_read_then_whatever_the_file_says_no
     env.sql("select pg_replication_origin_create('elsewhere')")
     with crashed_after(env):
         env.sql("select pg_replication_origin_session_setup('elsewhere'); insert into t values (2)")
-        env.sql("insert into t values (3)")
-        env.capture()
+        env.land("insert into t values (3)")
 
     env.settings["source"]["origin"] = "none"
     env.capture()

@@ -34,8 +34,7 @@ def test_a_table_that_changed_is_announced_once_and_not_where_a_person_decides(
     landing_env16: PipelineEnv,
 ) -> None:
     begin(landing_env16, "create table t (id int primary key, v text); create table u (id int primary key)")
-    landing_env16.sql("alter table t rename v to w")
-    landing_env16.capture()
+    landing_env16.land("alter table t rename v to w")
     assert states(landing_env16) == {"t": "paused", "u": "copied"}
 
     decide(landing_env16, on_change="pause")
@@ -51,7 +50,7 @@ def test_a_table_that_changed_is_announced_once_and_not_where_a_person_decides(
 
 def test_only_a_pause_that_a_copy_answers_is_answered_by_one(landing_env16: PipelineEnv) -> None:
     begin(landing_env16)
-    (table,) = landing_env16.ctx.ledger.tables.all(landing_env16.name)
+    (table,) = landing_env16.tables
     for slug in ("foreign-commit", "divergence", "misfit-refused"):
         landing_env16.ctx.ledger.tables.stop(landing_env16.name, table.oid, Trouble.usual(slug, "x"))
         assert waiting.tables_to_announce(landing_env16.ctx) == []
@@ -61,10 +60,9 @@ def test_only_a_pause_that_a_copy_answers_is_answered_by_one(landing_env16: Pipe
 def test_a_run_that_was_woken_for_a_table_that_changed_leaves_new_ones_to_a_person(landing_env16: PipelineEnv) -> None:
     begin(landing_env16)
     decide(landing_env16, on_added="wait")
-    landing_env16.sql(
+    landing_env16.land(
         "create table u (id int primary key); alter table t add column v int; alter table t rename id to key"
     )
-    landing_env16.capture()
     assert states(landing_env16) == {"t": "paused", "u": "waiting"}
 
     assert waiting.tables_to_announce(landing_env16.ctx) == ["public.t"]
@@ -74,8 +72,7 @@ def test_a_run_that_was_woken_for_a_table_that_changed_leaves_new_ones_to_a_pers
 
 def test_the_status_says_what_follows(landing_env16: PipelineEnv) -> None:
     begin(landing_env16)
-    landing_env16.sql("alter table t rename id to key")
-    landing_env16.capture()
+    landing_env16.land("alter table t rename id to key")
 
     answered, left = "Resync copies it again by itself", "Resync it, or resume it"
     assert answered in dict(status.lines(status.status(landing_env16.ctx)))["paused public.t"]
@@ -88,27 +85,26 @@ def test_the_status_says_what_follows(landing_env16: PipelineEnv) -> None:
 @pytest.mark.slow
 @pytest.mark.spark
 def test_a_table_that_changed_is_copied_again_by_itself_and_readable_until_then(env16: PipelineEnv) -> None:
-    env = env16
-    env.bootstrap(SHOP)
-    env.follow("alter table item alter price type numeric(20,4) using price * 100; delete from item where id < 5")
-    assert states(env) == {"item": "paused", "visit": "ready", "Order Line": "ready"}
-    before = shown(env)
+    env16.bootstrap(SHOP)
+    env16.follow("alter table item alter price type numeric(20,4) using price * 100; delete from item where id < 5")
+    assert states(env16) == {"item": "paused", "visit": "ready", "Order Line": "ready"}
+    before = shown(env16)
 
-    decide(env, on_change="pause")
-    assert waiting.tables_to_announce(env.ctx) == []
-    assert resync_lines(env.ctx, None) == ["no table waits for a copy: nothing to do"]
-    assert rebuild.resync(env.ctx, None, env.submit, woken=True) == []
-    assert states(env)["item"] == "paused"
+    decide(env16, on_change="pause")
+    assert waiting.tables_to_announce(env16.ctx) == []
+    assert resync_lines(env16.ctx, None) == ["no table waits for a copy: nothing to do"]
+    assert rebuild.resync(env16.ctx, None, env16.submit, woken=True) == []
+    assert states(env16)["item"] == "paused"
 
-    decide(env, on_change="resync")
-    assert waiting.tables_to_announce(env.ctx) == ["public.item"]
-    ids = rebuild.resync(env.ctx, None, env.submit, woken=True)
-    assert shown(env) == before, "the old table stays readable"
-    assert rebuild.switch(env.ctx, ids, env.submit)
+    decide(env16, on_change="resync")
+    assert waiting.tables_to_announce(env16.ctx) == ["public.item"]
+    ids = rebuild.resync(env16.ctx, None, env16.submit, woken=True)
+    assert shown(env16) == before, "the old table stays readable"
+    assert rebuild.switch(env16.ctx, ids, env16.submit)
 
-    assert set(states(env).values()) == {"ready"}
-    assert {each.id: each.state for each in env.ctx.ledger.loads.builds(env.name, states=None)} == {ids[0]: "done"}
-    equal(env)
-    follows(env)
-    assert waiting.tables_to_announce(env.ctx) == []
-    assert len(messages(env, "schema-change")) == 1
+    assert set(states(env16).values()) == {"ready"}
+    assert {each.id: each.state for each in env16.ctx.ledger.loads.builds(env16.name, states=None)} == {ids[0]: "done"}
+    equal(env16)
+    follows(env16)
+    assert waiting.tables_to_announce(env16.ctx) == []
+    assert len(messages(env16, "schema-change")) == 1

@@ -15,41 +15,39 @@ from tests.scenarios.members import begin
 
 
 def test_one_run_at_a_time_works_on_the_slot_and_nobody_at_the_source_can_hold_it(landing_env16: PipelineEnv) -> None:
-    env = landing_env16
-    begin(env)
-    env.sql("insert into t values (2)")
-    env.flush()
+    begin(landing_env16)
+    landing_env16.sql("insert into t values (2)")
+    landing_env16.flush()
 
-    with slot_work(env.ctx), pytest.raises(LedgerError, match="work-under-way"):
-        env.capture()
-    with env.source.connect() as stranger:
+    with slot_work(landing_env16.ctx), pytest.raises(LedgerError, match="work-under-way"):
+        landing_env16.capture()
+    with landing_env16.source.connect() as stranger:
         stranger.execute("select pg_advisory_lock(hashtextextended(datname, 0)) from pg_database")
-        env.capture()
+        landing_env16.capture()
         held = stranger.execute("select count(*) from pg_locks where locktype = 'advisory' and pid <> pg_backend_pid()")
         assert held.fetchone() == (0,)
 
-    assert landed(env, "t", "id") == at_source(env, "t", "id")
+    assert landed(landing_env16, "t", "id") == at_source(landing_env16, "t", "id")
 
 
 @pytest.mark.parametrize("again", [capture.write_window, capture._stage], ids=["before it writes", "before it stages"])
 def test_a_run_that_has_lost_its_lock_stages_nothing_and_its_files_are_nobodys(
     landing_env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch, again: object
 ) -> None:
-    env = landing_env16
-    begin(env)
-    env.sql("insert into t values (2)")
-    env.flush()
+    begin(landing_env16)
+    landing_env16.sql("insert into t values (2)")
+    landing_env16.flush()
     monkeypatch.setattr(capture, "slot_work", lambda ctx: nullcontext())
     name = again.__name__
 
     def overtaken(*args: object, **words: object) -> object:
         monkeypatch.setattr(capture, name, again)
-        env.capture()
+        landing_env16.capture()
         return again(*args, **words)
 
     monkeypatch.setattr(capture, name, overtaken)
     with pytest.raises(LedgerError, match=r"ledger-conflict|slot-in-use"):
-        env.capture()
-    env.land("insert into t values (3)")
+        landing_env16.capture()
+    landing_env16.land("insert into t values (3)")
 
-    assert landed(env, "t", "id") == at_source(env, "t", "id")
+    assert landed(landing_env16, "t", "id") == at_source(landing_env16, "t", "id")

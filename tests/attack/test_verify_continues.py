@@ -197,8 +197,7 @@ def test_what_changes_while_it_is_compared_is_no_difference(
     assert env16.ctx.ledger.health.alarms(env16.name) == []
 
     # without a barrier there is no position: it takes a later look
-    env16.capture()
-    env16.merge()
+    env16.follow()
     tried, left = compare._tried, ["truncate t; insert into t values (1, null)"]
 
     def meanwhile(table: ComparedTable, *arguments: Any) -> TableComparison:

@@ -25,8 +25,7 @@ def begun(env: PipelineEnv) -> set[tuple[str, int]]:
     env.settings["source"] = {**env.settings["source"], "ddl_trigger": True}
     env.sql(MADE)
     env.bootstrap(ddl_trigger.install_statement())
-    env.capture()
-    env.merge()
+    env.follow()
     return env.copies()
 
 
@@ -51,7 +50,7 @@ def test_a_copy_that_was_landed_as_texts_is_replayed_over_it(env16: PipelineEnv)
 def test_values_that_were_fetched_before_it_are_merged_in_one_batch_with_it(env16: PipelineEnv) -> None:
     copied = begun(env16)
     captured(env16, "update t set f = 0.3 where id = 7", "alter table t alter column f type real using f + 0.1")
-    assert [table.remedy == "read" for table in env16.ctx.ledger.tables.all(env16.name)] == [True]
+    assert [table.remedy == "read" for table in env16.tables] == [True]
     rebuild.resync(env16.ctx, None, env16.submit, woken=True)
     captured(env16, ROWS.format(1), WIDENED, ROWS.format(5))
 
@@ -75,7 +74,7 @@ def test_a_key_of_it_is_copied(env16: PipelineEnv) -> None:
     begun(env16)
     captured(env16, "alter table k alter column f type double precision")
 
-    states = {table.name: (table.state, table.remedy == "read") for table in env16.ctx.ledger.tables.all(env16.name)}
+    states = {table.name: (table.state, table.remedy == "read") for table in env16.tables}
 
     assert states == {"t": ("ready", False), "k": ("paused", False)}
 
@@ -89,7 +88,6 @@ def test_a_changelog_has_the_widened_values(env16: PipelineEnv) -> None:
     env16.land()
     env16.changelog(start, end)
 
-    assert env16.spark is not None
     rows = env16.spark.sql(
         f"select new.f, new_misfits from lake.{env16.name}.public.t__changelog where op = 'U' order by new.id"
     )

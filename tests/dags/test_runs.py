@@ -255,7 +255,7 @@ def test_resync_and_replay_run_by_airflow_rebuild_tables(
     run("bootstrap", deployed)
     deployed.sql("alter table t rename name to title; insert into t values (3, 'three'); delete from t where id = 1")
     run("capture", deployed)
-    (table,) = deployed.ctx.ledger.tables.all(deployed.name)
+    (table,) = deployed.tables
     deployed.ctx.ledger.tables.stop(deployed.name, table.oid, Trouble.usual("divergence", "a person says so"))
     assert states(run("replay", deployed, tables=["public.t"]))["look"] == "failed"
 
@@ -303,7 +303,7 @@ def test_a_verification_triggers_the_merge_or_says_that_it_is_paused(
     from airflow.utils.session import create_session  # noqa: PLC0415
 
     begin(deployed)
-    (table,) = deployed.ctx.ledger.tables.all(deployed.name)
+    (table,) = deployed.tables
     deployed.ctx.ledger.tables.stop(deployed.name, table.oid, Trouble.usual("schema-change", "for this test"))
     run("merge", deployed)  # from now on Airflow knows it
     said: list[str | None] = []
@@ -384,7 +384,7 @@ def test_a_halted_pipeline_is_resumed_by_its_dag_once_the_cause_is_gone(deployed
     assert states(run("resume", deployed, table="public.t")) == {"resume": "failed"}
     deployed.sql("alter table t rename title to name")
     assert states(run("resume", deployed, table="public.t")) == {"resume": "success"}
-    assert [table.state for table in deployed.ctx.ledger.tables.all(deployed.name)] == ["copied"]
+    assert [table.state for table in deployed.tables] == ["copied"]
 
 
 def test_a_recovery_only_says_what_it_would_do_until_dry_run_is_off(deployed: PipelineEnv) -> None:
@@ -407,7 +407,7 @@ def test_a_merge_with_nothing_due_ends_at_its_plan(deployed: PipelineEnv) -> Non
 
     bootstrap.prepare(begin_without_tables)
     bootstrap.copy(deployed.ctx, copy_without_spark)
-    for table in deployed.ctx.ledger.tables.all(deployed.name):
+    for table in deployed.tables:
         deployed.ctx.ledger.tables.stop(deployed.name, table.oid, Trouble.usual("schema-change", "for this test"))
 
     assert states(run("merge", deployed)) == {"plan": "success", "spark": "skipped", "publish": "skipped"}
@@ -446,11 +446,11 @@ def test_a_transaction_that_cannot_be_decoded_is_only_named_until_it_is_to_be_le
     assert states(looked) == {"skip": "success"}
     assert "it touched public.big" in looked.get_task_instance("skip").xcom_pull("skip")
     assert deployed.ctx.ledger.pipelines.get(deployed.name) == before, "a dry run changes nothing"
-    assert {table.state for table in deployed.ctx.ledger.tables.all(deployed.name)} == {"copied"}
+    assert {table.state for table in deployed.tables} == {"copied"}
 
     assert states(run("skip_transaction", deployed, dry_run=False)) == {"skip": "success"}
     assert states(run("capture", deployed)) == {"windows": "success"}
-    found = {table.name: (table.state, table.paused_slug) for table in deployed.ctx.ledger.tables.all(deployed.name)}
+    found = {table.name: (table.state, table.paused_slug) for table in deployed.tables}
     assert found == {"big": ("paused", "transaction-skipped"), "t": ("copied", None)}
     assert sum(window.rows for window in deployed.ctx.ledger.windows.all(deployed.name)) == 2
     assert len(deployed.ctx.ledger.skips.all(deployed.name)) == 1

@@ -111,7 +111,7 @@ def test_whatever_step_is_the_last_the_same_request_ends_it_without_a_copy(
     story = STORIES[name]
     env.follow(story.window(env, number))
     copied = env.copies()
-    waiting = [(each.name, each.remedy) for each in env.ctx.ledger.tables.all(env.name) if each.state == "paused"]
+    waiting = [(each.name, each.remedy) for each in env.tables if each.state == "paused"]
     assert waiting == [(story.table, "read")], env.paused()
 
     killed_twice(

@@ -92,7 +92,7 @@ def cuts(env: PipelineEnv) -> list[CutRecord]:
 
 
 def table(env: PipelineEnv, name: str) -> TableRecord:
-    (found,) = (record for record in env.ctx.ledger.tables.all(env.name) if record.name == name)
+    (found,) = (record for record in env.tables if record.name == name)
     return found
 
 
@@ -236,7 +236,6 @@ def test_a_publish_whose_answer_got_lost_returns_its_cut_when_asked_again(env: P
 
 
 def test_a_foreign_commit_before_the_publish_pauses_that_table_and_no_other(env: PipelineEnv) -> None:
-    assert env.spark is not None
     env.land(f"{CHANGES} update taken set name = name || '+'")
     attempt = prepared(env)
     env.spark.sql(f"delete from lake.{env.name}.public.taken where id = 7")

@@ -115,16 +115,14 @@ def test_a_copy_whose_jvm_is_killed_continues_exactly(env: PipelineEnv, submitti
     assert len(finished) in (1, 2), "it was killed in the middle"
     assert len(copies) == 3
     assert finished.items() <= copies.items()
-    env.sql("set synchronous_commit = on; update item set note = 'late' where id = 2")
-    env.capture()
+    env.land("set synchronous_commit = on; update item set note = 'late' where id = 2")
     for table in ("item", "sale"):
         assert landed(env, table, "id") == at_source(env, table, "id")
 
 
 def test_a_merge_whose_jvm_is_killed_is_merged_again(env: PipelineEnv, submitting: Callable[..., Submit]) -> None:
     bootstrap.copy(env.ctx, copy_without_spark)
-    env.sql(f"set synchronous_commit = on; {CHANGES}")
-    env.capture()
+    env.land(f"set synchronous_commit = on; {CHANGES}")
 
     killed = merge.plan(env.ctx)
     assert killed is not None
@@ -144,15 +142,13 @@ def test_a_maintenance_whose_jvm_is_killed_between_two_tables_is_ended_by_the_ne
 ) -> None:
     bootstrap.copy(env.ctx, copy_without_spark)
     for _ in range(2):
-        env.sql(f"set synchronous_commit = on; {CHANGES}; delete from sale where id = 5000")
-        env.capture()
+        env.land(f"set synchronous_commit = on; {CHANGES}; delete from sale where id = 5000")
         merged(env, submitting())
 
     with pytest.raises(LakeError, match="spark-failed"):
         maintain.maintain(env.ctx, submitting("public.item: files"))
     equal(env)
-    env.sql(f"set synchronous_commit = on; {CHANGES}")
-    env.capture()
+    env.land(f"set synchronous_commit = on; {CHANGES}")
     merged(env, submitting())
     report = maintain.maintain(env.ctx, submitting())
 

@@ -72,7 +72,7 @@ class Desk:
 
     @property
     def states(self) -> dict[str, tuple[str, str | None]]:
-        return {each.name: (each.state, each.paused_slug) for each in self.env.ctx.ledger.tables.all(self.env.name)}
+        return {each.name: (each.state, each.paused_slug) for each in self.env.tables}
 
 
 @pytest.fixture(scope="module")

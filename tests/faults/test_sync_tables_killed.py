@@ -34,10 +34,9 @@ def test_whatever_step_is_the_last_a_table_joins_once_and_is_copied_exactly(doom
     for number, kill in enumerate(JOINING):
         doomed.sql(f"create table u{number} (id int primary key, note text); insert into u{number} values (1, 'early')")
         killed(doomed, "capture", *kill)
-        doomed.sql(
+        doomed.land(
             f"insert into u{number} values (2, 'before it is noted'); update u{number} set note = '' where id = 1"
         )
-        doomed.capture()
         doomed.sql(f"insert into u{number} values (3, 'after')")
 
     joined = {f"u{number}" for number in range(len(JOINING))}
@@ -55,8 +54,7 @@ def test_whatever_step_is_the_last_a_table_joins_once_and_is_copied_exactly(doom
 def test_whatever_step_is_the_last_a_table_leaves_once(doomed: PipelineEnv) -> None:
     begin(doomed)
     tables = [f"u{number}" for number in range(len(LEAVING))]
-    doomed.sql("; ".join(f"create table {table} (id int primary key)" for table in tables))
-    doomed.capture()
+    doomed.land("; ".join(f"create table {table} (id int primary key)" for table in tables))
     for table, kill in zip(tables, LEAVING, strict=True):
         left = [*doomed.settings.get("tables", {"exclude": []})["exclude"], f"public.{table}"]
         doomed.settings["tables"] = {"include": ["public.*"], "exclude": left}

@@ -29,28 +29,30 @@ __all__ = ["landing_env16"]
 @pytest.fixture
 def running(landing_env16: PipelineEnv) -> PipelineEnv:
     """A pipeline that has its first cut, and has captured since."""
-    env = landing_env16
-    env.begin("create table item (id int primary key); insert into item values (1)")
-    env.ledger.execute(
+    landing_env16.begin("create table item (id int primary key); insert into item values (1)")
+    landing_env16.ledger.execute(
         "insert into penstock.cut (pipeline, era, lsn, attempt, tables, cuts_snapshot_id)"
-        f" select name, era, position, 'merge', '[]', 1 from penstock.pipeline where name = '{env.name}'"
+        f" select name, era, position, 'merge', '[]', 1 from penstock.pipeline where name = '{landing_env16.name}'"
     )
-    capture.capture(env.ctx)
-    return env
+    capture.capture(landing_env16.ctx)
+    return landing_env16
 
 
 @pytest.fixture
 def typed(landing_env16: PipelineEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A function that types `penstock status` on the pipeline; returns the exit status and what is printed."""
-    env = landing_env16
-    for name, place in {"source": env.source, "ledger": env.ledger}.items():
+    for name, place in {"source": landing_env16.source, "ledger": landing_env16.ledger}.items():
         known = connection_to(place)
         words = {"host": known.host, "port": known.port, "login": known.user, "password": known.password}
         value = json.dumps({"conn_type": "postgres", "schema": known.database, **words})
         monkeypatch.setenv(f"AIRFLOW_CONN_PENSTOCK_{name.upper()}", value)
     file = tmp_path / "pipeline.yaml"
-    chosen = {"name": env.name, "tables": {"include": ["public.*"]}, "landing": {"uri": str(env.landing)}}
-    file.write_text(yaml.safe_dump({**chosen, **env.settings}))
+    chosen = {
+        "name": landing_env16.name,
+        "tables": {"include": ["public.*"]},
+        "landing": {"uri": str(landing_env16.landing)},
+    }
+    file.write_text(yaml.safe_dump({**chosen, **landing_env16.settings}))
 
     def run(*options: str) -> tuple[int, str]:
         done = CliRunner().invoke(app, ["status", str(file), *options])
@@ -116,26 +118,25 @@ def test_the_application_that_a_merge_from_a_shell_keeps_is_said_and_is_no_work_
 
 
 def test_the_first_bootstrap_shows_its_phase_rows_and_time_left(landing_env16: PipelineEnv, typed: Any) -> None:
-    env = landing_env16
-    env.sql("create table item (id int primary key); create table other (id int primary key)")
-    bootstrap.prepare(env.ctx)
+    landing_env16.sql("create table item (id int primary key); create table other (id int primary key)")
+    bootstrap.prepare(landing_env16.ctx)
     code, printed = typed()
     assert (code, labels(printed)[:2]) == (Status.DONE, ["freshness", "phase"])
     assert "makes the slot, which waits for transactions that are open at the source" in printed
     assert "no slot" in printed
 
-    bootstrap.copy(env.ctx, copy_without_spark)
-    env.ledger.execute("update penstock.table set state = 'copying', copy_id = 'x' where name = 'other'")
-    env.ledger.execute("update penstock.pipeline set state = 'bootstrapping'")
-    env.ledger.execute(
+    bootstrap.copy(landing_env16.ctx, copy_without_spark)
+    landing_env16.ledger.execute("update penstock.table set state = 'copying', copy_id = 'x' where name = 'other'")
+    landing_env16.ledger.execute("update penstock.pipeline set state = 'bootstrapping'")
+    landing_env16.ledger.execute(
         "insert into penstock.work (pipeline, dag, run_id, task, what, done, total, rows, first_done, first_rows, started_at)"
-        f" values ('{env.name}', '{env.name}.bootstrap', 'run', 'copy', 'copying 2 tables', 30, 40, 3000000, 10, 1000000,"
+        f" values ('{landing_env16.name}', '{landing_env16.name}.bootstrap', 'run', 'copy', 'copying 2 tables', 30, 40, 3000000, 10, 1000000,"
         " clock_timestamp() - interval '60 seconds')"
     )
-    lines = dict(status.lines(status.status(env.ctx)))
+    lines = dict(status.lines(status.status(landing_env16.ctx)))
     assert lines["phase"] == "copies the tables: 1 of 2 tables copied"
     assert lines["under way"].startswith("copying 2 tables: 75%, 3,000,000 rows, 33,")
     assert "30 s left" in lines["under way"]
 
-    env.ledger.execute("update penstock.work set seen_at = seen_at - interval '2 minutes'")
-    assert "under way" not in dict(status.lines(status.status(env.ctx))), "its task was killed"
+    landing_env16.ledger.execute("update penstock.work set seen_at = seen_at - interval '2 minutes'")
+    assert "under way" not in dict(status.lines(status.status(landing_env16.ctx))), "its task was killed"

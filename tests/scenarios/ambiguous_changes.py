@@ -131,7 +131,6 @@ def follow_ambiguous_changes(env: PipelineEnv) -> list[str]:
 
     for name in AMBIGUOUS:
         migrate(env, name)
-    env.capture()
-    env.merge()
+    env.follow()
 
     return wrong(env, copied)

@@ -50,8 +50,7 @@ def begin(env: PipelineEnv) -> str:
 
 def flush(env: PipelineEnv) -> None:
     """Let capture see all that has committed, and a later time of the source's clock."""
-    env.sql("set synchronous_commit = on; select pg_current_xact_id()")
-    env.capture()
+    env.land("set synchronous_commit = on; select pg_current_xact_id()")
 
 
 def logged(env: PipelineEnv, table: str, start: datetime, end: datetime) -> list[dict[str, Any]]:

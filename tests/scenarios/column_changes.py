@@ -83,8 +83,7 @@ def change_columns(env: PipelineEnv) -> None:
         env.sql(BEFORE.format(t=name))
         run(env, "begin; update {t} set n = 1 where id = 14; " + f"{case.change}; {case.within}; commit", name)
         run(env, AFTER, name)
-    env.capture()
-    env.merge()
+    env.follow()
 
     assert env.paused() == {}
     compared = compare(env.ctx)
@@ -93,8 +92,7 @@ def change_columns(env: PipelineEnv) -> None:
 
     for name in CASES:
         run(env, LATER, name)
-    env.capture()
-    env.merge()
+    env.follow()
     assert compare(env.ctx).equal
 
 

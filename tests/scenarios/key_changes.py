@@ -118,8 +118,7 @@ def change_keys(env: PipelineEnv) -> list[str]:
         run(env, f"begin; update {{t}} set n = 1 where id = 16; {case.change}; commit", name)
         for statement in case.after.split("; "):
             run(env, statement, name)
-    env.capture()
-    env.merge()
+    env.follow()
 
     missing = [
         f"{name}: {count} changes did not meet the row that they speak of" for name, count in missed(env).items()

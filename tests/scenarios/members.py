@@ -16,7 +16,7 @@ def begin(env: PipelineEnv, tables: str = "create table t (id int primary key); 
 
 def states(env: PipelineEnv) -> dict[str, str]:
     """Name the state of every table, as `waiting` for one that joined and is not copied."""
-    found = env.ctx.ledger.tables.all(env.name)
+    found = env.tables
     return {table.name: "waiting" if table.waits else table.state for table in found}
 
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from penstock.flow.load import run as rebuild
 from penstock.flow.verify.compare import compare
 from penstock.source import ddl_trigger
 from tests.pipeline_env import PipelineEnv
@@ -57,13 +56,13 @@ def catch_up(env: PipelineEnv) -> None:
     """Let captures, merges and resyncs run until nothing is left."""
     for _ in range(2):
         env.follow()
-        rebuild.switch(env.ctx, rebuild.resync(env.ctx, None, env.submit, woken=True), env.submit)
+        env.wake()
     env.follow()
 
 
 def wrong(env: PipelineEnv) -> list[str]:
     """Return what is not as it should be: tables that wait, and tables that differ from the source."""
-    records = [table for table in env.ctx.ledger.tables.all(env.name) if table.state != "dropped"]
+    records = [table for table in env.tables if table.state != "dropped"]
     waiting = [f"{each.name} is {each.state}: {each.paused_reason}" for each in records if each.state != "ready"]
     found = compare(env.ctx, records)
     return [*waiting, *(line for table in found.tables if not table.equal for line in table.lines())]
@@ -71,8 +70,8 @@ def wrong(env: PipelineEnv) -> list[str]:
 
 def costs(env: PipelineEnv, copied: set[tuple[str, int]]) -> dict[str, Cost]:
     """Return by table what was read at the source since there were these copies."""
-    found: dict[str, Cost] = {table.name: "metadata" for table in env.ctx.ledger.tables.all(env.name)}
-    names = {table.oid: table.name for table in env.ctx.ledger.tables.all(env.name)}
+    found: dict[str, Cost] = {table.name: "metadata" for table in env.tables}
+    names = {table.oid: table.name for table in env.tables}
     for fetch in env.ctx.ledger.loads.fetches(env.name):
         if fetch.oid in names:
             found[names[fetch.oid]] = "columns" if fetch.stays is None else "leaves"

@@ -9,13 +9,10 @@ def test_an_added_column_appears_with_its_default_before_any_row_changes(env16: 
     env16.sql("create table t (id int primary key); insert into t values (1), (2)")
     env16.bootstrap("create table quiet (id int primary key); insert into quiet values (1)")
 
-    env16.sql("alter table t add column state text default 'new', add column note text")
-    env16.capture()
+    env16.land("alter table t add column state text default 'new', add column note text")
     assert env16.merge() is not None
     assert sorted(env16.lake_rows("t", "id, state, note")) == [(1, "new", None), (2, "new", None)]
 
     assert env16.merge() is None, "nothing is left to do"
-    env16.sql("update t set state = 'old' where id = 1; insert into t values (3, 'made', 'x')")
-    env16.capture()
-    env16.merge()
+    env16.follow("update t set state = 'old' where id = 1; insert into t values (3, 'made', 'x')")
     assert sorted(env16.lake_rows("t", "id, state, note")) == [(1, "old", None), (2, "new", None), (3, "made", "x")]

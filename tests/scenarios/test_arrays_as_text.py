@@ -23,8 +23,7 @@ def choose(env: PipelineEnv, *columns: str) -> None:
 def resync(env: PipelineEnv) -> None:
     """Copy the table again, and let the copy take its place."""
     rebuild.switch(env.ctx, rebuild.resync(env.ctx, ["public.t"], env.submit), env.submit)
-    env.capture()
-    env.merge()
+    env.follow()
 
 
 def differing(env: PipelineEnv) -> list[str]:
@@ -38,21 +37,17 @@ def test_text_is_chosen_for_a_table_that_runs_and_taken_away_again(env16: Pipeli
 
     choose(env16, "grid", "later")
     assert differing(env16) == [f"run: penstock resync {env16.name} --table public.t --no-dry-run"]
-    env16.sql("update t set names = '{b}' where id = 1; insert into t values (3, '{{6},{7}}', '{}')")
-    env16.capture()
-    env16.merge()
+    env16.follow("update t set names = '{b}' where id = 1; insert into t values (3, '{{6},{7}}', '{}')")
     assert env16.paused() == {}
     assert sorted(env16.lake_rows("t", "id, grid")) == [(1, None), (2, [5]), (3, None)], "until it is copied again"
 
     resync(env16)
     assert differing(env16) == []
     assert sorted(env16.lake_rows("t", "id, grid")) == [(1, "{{1,2},{3,4}}"), (2, "{5}"), (3, "{{6},{7}}")]
-    env16.sql(
+    env16.follow(
         "update t set grid[1][1] = 0 where id = 1; update t set id = 20 where id = 2; delete from t where id = 3;"
         "alter table t add later int[][] default '{{8}}'; insert into t values (4, null, null, '{{9},{9}}')"
     )
-    env16.capture()
-    env16.merge()
     assert env16.paused() == {}
     rows = [(1, "{{0,2},{3,4}}", "{{8}}"), (4, None, "{{9},{9}}"), (20, "{5}", "{{8}}")]
     assert sorted(env16.lake_rows("t", "id, grid, later")) == rows

@@ -72,13 +72,12 @@ def test_only_the_rows_of_an_attached_partition_are_read(env: PipelineEnv) -> No
     for table in TABLES:
         env.sql(f"update {table} set n = 7 where id in (9, 312, 320); delete from {table} where id = 314")
         env.sql(f"insert into {table} values (361, 'y', 1)")
-    env.capture()
-    env.merge()
+    env.follow()
     assert equal(env)
 
 
 def tables(env: PipelineEnv) -> list[TableRecord]:
-    return env.ctx.ledger.tables.all(env.name)
+    return env.tables
 
 
 def states(env: PipelineEnv) -> dict[str, str]:
@@ -93,7 +92,7 @@ def equal(env: PipelineEnv, but: str = "") -> bool:
 
 def fetch(env: PipelineEnv) -> None:
     """Do what the DAG does that capture wakes."""
-    assert rebuild.switch(env.ctx, rebuild.resync(env.ctx, None, env.submit, woken=True), env.submit)
+    assert env.wake()
 
 
 FILLED = "insert into {0} (id, s, n) select i, 'f' || i, i from generate_series({1}, {2}) i"
@@ -176,42 +175,39 @@ def test_whatever_became_of_partitions_their_rows_alone_are_read(env: PipelineEn
 
 @pytest.mark.slow
 def test_a_partition_bounded_outside_its_parent_keeps_no_row_of_another_in_the_lake(env16: PipelineEnv) -> None:
-    env = env16
     for table in TABLES:
         identity = TABLES[table][1]
-        env.sql(made(table))
-        env.sql(
+        env16.sql(made(table))
+        env16.sql(
             f"create table {table}_rest partition of {table} default;"
             f"create table {table}_deep partition of {table} for values from (300) to (400) partition by range (id);"
             f"create table {table}_far partition of {table}_deep for values from (900) to (1000);"
             f"alter table {table}_rest replica identity {identity}; alter table {table}_far replica identity {identity};"
         )
-        env.sql(FILLED.format(table, 895, 910))
-    env.bootstrap()
+        env16.sql(FILLED.format(table, 895, 910))
+    env16.bootstrap()
 
     for table in TABLES:
-        env.sql(
+        env16.sql(
             f"alter table {table} detach partition {table}_rest; delete from {table}_rest where id % 3 = 0;"
             f"update {table}_rest set n = -1 where id % 3 = 1; alter table {table} attach partition {table}_rest default"
         )
-    env.capture()
-    fetch(env)
-    env.come_to_rest(3)
+    env16.capture()
+    fetch(env16)
+    env16.come_to_rest(3)
 
-    assert states(env) == dict.fromkeys(TABLES, "ready")
-    assert equal(env)
-    assert {each.rows for each in env.ctx.ledger.loads.fetches(env.name)} == {11}
+    assert states(env16) == dict.fromkeys(TABLES, "ready")
+    assert equal(env16)
+    assert {each.rows for each in env16.ctx.ledger.loads.fetches(env16.name)} == {11}
 
 
 @pytest.mark.slow
 def test_a_second_partition_attached_while_the_first_is_read_is_read_with_it(
     env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    env = env16
-    env.bootstrap(made("keyed"))
-    copied = env.copies()
-    env.sql(aside("keyed", "first", 300, 310) + ";" + attach("keyed", "first", "(300) to (400)"))
-    env.capture()
+    env16.bootstrap(made("keyed"))
+    copied = env16.copies()
+    env16.land(aside("keyed", "first", 300, 310) + ";" + attach("keyed", "first", "(300) to (400)"))
     meanwhile = iter(
         [
             aside("keyed", "second", 400, 405)
@@ -225,62 +221,58 @@ def test_a_second_partition_attached_while_the_first_is_read_is_read_with_it(
 
     def copy_tables(*arguments: Any, **options: Any) -> Any:
         found = whole(*arguments, **options)
-        env.sql(next(meanwhile))
-        env.capture()
+        env16.land(next(meanwhile))
         return found
 
     monkeypatch.setattr(fetching, "copy_tables", copy_tables)
-    fetch(env)
+    fetch(env16)
 
-    assert equal(env)
+    assert equal(env16)
     assert next(meanwhile, None) is None, "read twice"
-    assert (states(env), env.copies()) == ({"keyed": "ready"}, copied)
-    assert [each.rows for each in env.ctx.ledger.loads.fetches(env.name) if each.state == "landed"] == [6]
+    assert (states(env16), env16.copies()) == ({"keyed": "ready"}, copied)
+    assert [each.rows for each in env16.ctx.ledger.loads.fetches(env16.name) if each.state == "landed"] == [6]
 
     # two that are landed one after the other, and merged together
     monkeypatch.undo()
     for number in (600, 700):
-        env.sql(aside("keyed", f"at_{number}", number, number + 9))
-        env.sql(attach("keyed", f"at_{number}", f"({number}) to ({number + 100})"))
-        env.sql(f"update keyed set n = n + 1 where id % 100 < 5; delete from keyed where id = {number}")
-        env.capture()
-        rebuild.resync(env.ctx, None, env.submit)
-        env.sql("update keyed set n = n + 1 where id % 100 < 7; delete from keyed where id % 100 = 3")
-    env.come_to_rest(3)
-    assert equal(env)
-    assert (states(env), env.copies()) == ({"keyed": "ready"}, copied)
+        env16.sql(aside("keyed", f"at_{number}", number, number + 9))
+        env16.sql(attach("keyed", f"at_{number}", f"({number}) to ({number + 100})"))
+        env16.land(f"update keyed set n = n + 1 where id % 100 < 5; delete from keyed where id = {number}")
+        rebuild.resync(env16.ctx, None, env16.submit)
+        env16.sql("update keyed set n = n + 1 where id % 100 < 7; delete from keyed where id % 100 = 3")
+    env16.come_to_rest(3)
+    assert equal(env16)
+    assert (states(env16), env16.copies()) == ({"keyed": "ready"}, copied)
 
 
 @pytest.mark.slow
 def test_a_partition_that_the_lake_kept_is_attached_again_and_is_there_once(env16: PipelineEnv) -> None:
-    env = env16
-    env.settings |= {"lake": {"on_dropped_partition": "keep"}, "tables": {"include": [f"public.{t}" for t in TABLES]}}
+    env16.settings |= {"lake": {"on_dropped_partition": "keep"}, "tables": {"include": [f"public.{t}" for t in TABLES]}}
     for table in TABLES:
-        env.sql(made(table))
-    env.bootstrap()
-    copied = env.copies()
+        env16.sql(made(table))
+    env16.bootstrap()
+    copied = env16.copies()
     for table in TABLES:
-        env.sql(f"alter table {table} detach partition {table}_0; alter table {table} detach partition {table}_2")
-    env.come_to_rest(3)
+        env16.sql(f"alter table {table} detach partition {table}_0; alter table {table} detach partition {table}_2")
+    env16.come_to_rest(3)
     for table in TABLES:
-        env.sql(
+        env16.sql(
             f"update {table}_0 set n = -1 where id < 9; delete from {table}_0 where id = 12; insert into {table}_0 values (99, 'x', 1)"
         )
-        env.sql(f"{attach(table, f'{table}_0', '(0) to (100)')}; update {table} set n = -2 where id in (3, 120)")
-    env.capture()
-    fetch(env)
-    env.come_to_rest(3)
+        env16.sql(f"{attach(table, f'{table}_0', '(0) to (100)')}; update {table} set n = -2 where id in (3, 120)")
+    env16.capture()
+    fetch(env16)
+    env16.come_to_rest(3)
 
     for table in TABLES:
-        assert env.lake_rows(table, "count(*)") == [(301 - 1,)], "what is gone still is kept"
-        rows = env.lake_rows(table, "count_if(id < 200), sum(case when id < 200 then n end)")
-        assert rows == env.sql(f"select count(*), sum(n) from {table}")
-    assert (states(env), env.copies()) == (dict.fromkeys(TABLES, "ready"), copied)
-    assert equal(env)
+        assert env16.lake_rows(table, "count(*)") == [(301 - 1,)], "what is gone still is kept"
+        rows = env16.lake_rows(table, "count_if(id < 200), sum(case when id < 200 then n end)")
+        assert rows == env16.sql(f"select count(*), sum(n) from {table}")
+    assert (states(env16), env16.copies()) == (dict.fromkeys(TABLES, "ready"), copied)
+    assert equal(env16)
 
     # bounds of rows that only the lake has are not taken by another partition unasked
-    env.sql(aside("keyed", "other", 250, 260) + ";" + attach("keyed", "other", "(240) to (300)"))
-    env.capture()
-    rebuild.resync(env.ctx, None, env.submit)
-    assert states(env) == {"bag": "ready", "keyed": "paused"}
-    assert env.lake_rows("keyed", "count(*)") == [(300,)]
+    env16.land(aside("keyed", "other", 250, 260) + ";" + attach("keyed", "other", "(240) to (300)"))
+    rebuild.resync(env16.ctx, None, env16.submit)
+    assert states(env16) == {"bag": "ready", "keyed": "paused"}
+    assert env16.lake_rows("keyed", "count(*)") == [(300,)]

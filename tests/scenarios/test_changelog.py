@@ -62,7 +62,6 @@ def table_name(env: PipelineEnv, table: str) -> str:
 
 
 def snapshots(env: PipelineEnv, table: str) -> list[Any]:
-    assert env.spark is not None
     env.spark.sql(f"refresh table {table_name(env, table)}")
     rows = env.spark.sql(f"select snapshot_id from {table_name(env, table)}.history order by made_current_at")
     return [row[0] for row in rows.collect()]
@@ -136,24 +135,23 @@ def test_columns_added_dropped_and_changed_within_an_interval_are_all_in_its_cha
 
 @pytest.mark.slow
 def test_columns_that_become_wider_become_so_in_the_changelog(env16: PipelineEnv) -> None:
-    env = env16
-    env.settings["changelog"] = {"slack": 0}
-    env.settings["source"] = {**env.settings["source"], "ddl_trigger": True}
-    env.sql("create table shaped (id int primary key, l int[])")
-    env.bootstrap(ddl_trigger.install_statement())
-    env.capture()
-    first = interval(env, "insert into shaped values (1, '{1}')")
-    env.changelog(first.start, first.end)
+    env16.settings["changelog"] = {"slack": 0}
+    env16.settings["source"] = {**env16.settings["source"], "ddl_trigger": True}
+    env16.sql("create table shaped (id int primary key, l int[])")
+    env16.bootstrap(ddl_trigger.install_statement())
+    env16.capture()
+    first = interval(env16, "insert into shaped values (1, '{1}')")
+    env16.changelog(first.start, first.end)
     second = interval(
-        env,
+        env16,
         "insert into shaped values (2, '{2}')",
         "alter table shaped alter id type bigint, alter l type bigint[]",
         "insert into shaped values (3000000000, '{3000000000}')",
     )
 
-    env.changelog(second.start, second.end)
+    env16.changelog(second.start, second.end)
 
-    found = [row["new"] for each in (first, second) for row in logged(env, "shaped", each.start, each.end)]
+    found = [row["new"] for each in (first, second) for row in logged(env16, "shaped", each.start, each.end)]
     assert [(row["id"], row["l"]) for row in found] == [(1, [1]), (2, [2]), (3000000000, [3000000000])]
 
 
@@ -187,7 +185,6 @@ def test_an_interval_is_replaced_in_one_commit_and_its_neighbours_stay(watched: 
     before, during, after = (interval(env) for _ in range(3))
     for each in (after, before, during):
         env.changelog(each.start, each.end)
-    assert env.spark is not None
     count = len(snapshots(env, "keyed"))
 
     env.spark.sql(f"delete from {table_name(env, 'keyed')} where committed_at >= timestamp '{during.start}'")
@@ -210,7 +207,6 @@ def test_an_interval_is_replaced_after_a_compaction_has_mixed_it_with_others(wat
     before, during, after = (interval(env) for _ in range(3))
     for each in (before, during, after):
         env.changelog(each.start, each.end)
-    assert env.spark is not None
     name = table_name(env, "keyed")
     env.spark.sql(f"refresh table {name}")
     env.spark.sql(
@@ -239,7 +235,6 @@ def test_an_interval_without_changes_is_filled_and_one_that_lost_them_is_emptied
     end = now(env)
     flush(env)
     assert env.changelog(start, end).rows == 0
-    assert env.spark is not None
     moment = f"timestamp '{start + (end - start) / 2}'"
     env.spark.sql(f"insert into {table_name(env, 'keyless')} (op, committed_at) values ('I', {moment})")
     assert len(logged(env, "keyless", start, end)) == 1

@@ -102,7 +102,7 @@ def traces(env: PipelineEnv) -> dict[str, Any]:
     assert env.lake is not None
     return {
         "fills": env.ctx.ledger.changelogs.fills(env.name),
-        "tables": env.ctx.ledger.tables.all(env.name),
+        "tables": env.tables,
         "landing": env.ctx.landing.list(env.name),
         "lake": env.lake.database.execute(pointers, f"{env.name}%"),
     }

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.flow.load import run as rebuild
 from penstock.source import ddl_trigger
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios import source_history
@@ -148,7 +147,7 @@ def test_a_changelog_is_what_the_source_did_to_a_table_of_changing_shape(env: Pi
     env.capture()
     slot = f"watch_{env.source.name}"
     source_history.watch(env, slot)
-    oids = {table.name: table.oid for table in env.ctx.ledger.tables.all(env.name)}
+    oids = {table.name: table.oid for table in env.tables}
 
     start = now(env)
     for name, story in STORIES.items():
@@ -166,17 +165,14 @@ def test_a_changelog_is_what_the_source_did_to_a_table_of_changing_shape(env: Pi
     env.changelog(start, middle)  # again, with the names of later
 
     history = source_history.changes(env, slot)
-    assert env.spark is not None
     env.spark.conf.set("spark.sql.caseSensitive", "true")  # two columns differ by case only
-    names = {table.oid: table.name for table in env.ctx.ledger.tables.all(env.name)}
+    names = {table.oid: table.name for table in env.tables}
     for name, oid in oids.items():
         found = [shown(row) for row in logged(env, names[oid], start, end)]
         wanted = [done(change) for change in history if change.oid == oid]
         assert found == wanted, name
         assert {change[1] for change in wanted} >= {"U"}, name
-    assert {
-        table.name: table.paused_reason for table in env.ctx.ledger.tables.all(env.name) if table.state != "ready"
-    } == {}
+    assert {table.name: table.paused_reason for table in env.tables if table.state != "ready"} == {}
     equal(env)
 
 
@@ -196,7 +192,7 @@ def catch_up(env: PipelineEnv) -> None:
     for _ in range(3):
         flush(env)
         env.merge()
-        rebuild.switch(env.ctx, rebuild.resync(env.ctx, None, env.submit, woken=True), env.submit)
+        env.wake()
     flush(env)
     env.merge()
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from penstock.flow.load import fetch as fetching
-from penstock.flow.load import run as rebuild
 from penstock.ledger.loads import Loads
 from penstock.ledger.table_records import TableRecord
 from tests.pipeline_env import PipelineEnv
@@ -109,8 +108,7 @@ def test_columns_whose_values_changed_are_fetched_and_nothing_else(env: Pipeline
 
     for table in CASES:
         env.sql(dml(table, LATER))
-    env.capture()
-    env.merge()
+    env.follow()
     equal(env)
 
 
@@ -124,12 +122,12 @@ def dml(table: str, statements: str) -> str:
 
 
 def tables(env: PipelineEnv) -> list[TableRecord]:
-    return env.ctx.ledger.tables.all(env.name)
+    return env.tables
 
 
 def fetch(env: PipelineEnv) -> None:
     """Do what the DAG does that capture wakes."""
-    assert rebuild.switch(env.ctx, rebuild.resync(env.ctx, None, env.submit, woken=True), env.submit)
+    assert env.wake()
 
 
 def read(env: PipelineEnv) -> dict[str, set[str]]:
@@ -160,8 +158,7 @@ def test_a_renamed_label_costs_the_rows_that_hold_it(env: PipelineEnv) -> None:
     env.sql("update one set a = 'b' where id < 10; delete from one where id = 3")
     env.sql("alter type mood rename value 'sad' to 'blue'; update one set m = 'blue' where id = 5")
     env.sql("alter type mood add value 'new'; update three set m = 'ok' where id = 7")
-    env.sql("insert into one values (50, 'new', 'n'), (51, 'blue', 'n'); insert into two values (50, '{blue,new}')")
-    env.capture()
+    env.land("insert into one values (50, 'new', 'n'), (51, 'blue', 'n'); insert into two values (50, '{blue,new}')")
     fetch(env)
 
     equal(env)
@@ -225,16 +222,14 @@ def test_a_fetch_that_ended_anywhere_is_begun_again_while_the_table_changes(
 
     for number, (place, name, when) in enumerate(STEPS):
         env16.sql(MOVED.format(number))
-        env16.sql(f"alter table t alter column a type text using a || '{number}'; {MOVED.format(number + 1)}")
-        env16.capture()
+        env16.land(f"alter table t alter column a type text using a || '{number}'; {MOVED.format(number + 1)}")
         with monkeypatch.context() as patched:
             patched.setattr(place, name, killed(getattr(place, name), when))
             with pytest.raises(KilledError):
                 fetch(env16)
         env16.sql(MOVED.format(number))
         env16.maintain()
-        env16.capture()
-        env16.merge()
+        env16.follow()
         fetch(env16)
 
         equal(env16)
@@ -264,8 +259,7 @@ def test_a_table_that_changes_while_its_columns_are_read_goes_on_exactly(
 
     def copy_tables(*arguments: Any, **options: Any) -> Any:
         found = whole(*arguments, **options)
-        env16.sql(next(meanwhile))
-        env16.capture()
+        env16.land(next(meanwhile))
         return found
 
     monkeypatch.setattr(fetching, "copy_tables", copy_tables)

@@ -45,9 +45,7 @@ def test_a_pipeline_that_has_no_tables_yet_is_not_called_equal(env16: PipelineEn
 
 def test_a_pipeline_that_has_caught_up_is_equal_and_one_that_has_not_is_reported(env16: PipelineEnv) -> None:
     env16.bootstrap(SHOP)
-    env16.sql(CHANGES)
-    env16.capture()
-    env16.merge()
+    env16.follow(CHANGES)
 
     found = compare(env16.ctx)
     assert found.equal, [line for table in found.tables for line in table.lines()]

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from penstock.flow.load import run as rebuild
 from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
 
@@ -89,7 +88,7 @@ def test_tables_that_only_a_copy_follows_are_copied_alone_and_are_equal(env: Pip
         env.sql(case.made.format(t=name))
     env.bootstrap(PLAIN.format(t="gone"))
     copied = env.copies()
-    oids = {table.oid: table.name for table in env.ctx.ledger.tables.all(env.name)}
+    oids = {table.oid: table.name for table in env.tables}
 
     for name, case in CASES.items():
         change = case.change.format(t=name, p=env.ctx.pipeline.publication)
@@ -100,16 +99,16 @@ def test_tables_that_only_a_copy_follows_are_copied_alone_and_are_equal(env: Pip
                 conn.execute(statement.encode())
         env.sql(AFTER.format(t=name))
     env.land(MADE_AGAIN)
-    assert {table.name: table.paused_slug for table in env.ctx.ledger.tables.all(env.name)} == {
+    assert {table.name: table.paused_slug for table in env.tables} == {
         **{name: case.slug for name, case in CASES.items() if name not in SEEN_LATER},
         **dict.fromkeys((*SEEN_LATER, "gone")),
     }
     for _ in range(2):
         env.merge()
-        rebuild.switch(env.ctx, rebuild.resync(env.ctx, None, env.submit, woken=True), env.submit)
+        env.wake()
         env.land()
 
-    records = [table for table in env.ctx.ledger.tables.all(env.name) if table.state != "dropped"]
+    records = [table for table in env.tables if table.state != "dropped"]
     assert {table.state for table in records} == {"ready"}
     compared = compare(env.ctx, records)
     assert compared.equal, [line for table in compared.tables for line in table.lines()]

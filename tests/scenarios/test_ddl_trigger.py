@@ -35,27 +35,25 @@ def test_rewrites_for_wider_types_are_metadata_where_it_is_told_that_no_value_ch
 
 @pytest.mark.slow
 def test_rewrites_that_may_have_changed_a_value_cost_what_they_did(env16: PipelineEnv) -> None:
-    env = env16
-    env.settings["source"] = {**env.settings["source"], "ddl_trigger": True}
+    env16.settings["source"] = {**env16.settings["source"], "ddl_trigger": True}
     unheard = {"unheard": "alter table {t} alter n type bigint"}
     for name in UNPROVEN | unheard:
-        env.sql(MADE.format(t=name))
-    env.bootstrap(ddl_trigger.install_statement())
-    env.capture()
+        env16.sql(MADE.format(t=name))
+    env16.bootstrap(ddl_trigger.install_statement())
+    env16.capture()
 
     for name, text in UNPROVEN.items():
-        env.sql(text.format(t=name))
-    env.sql(OFF)
-    env.sql(unheard["unheard"].format(t="unheard"))
-    env.sql(ON)
-    env.capture()
+        env16.sql(text.format(t=name))
+    env16.sql(OFF)
+    env16.sql(unheard["unheard"].format(t="unheard"))
+    env16.land(ON)
 
-    reasons = env.paused()
+    reasons = env16.paused()
     assert set(reasons) == UNPROVEN.keys() | unheard
     assert "column u was added" in reasons["with_uuids"]
-    fetched = {each.name for each in env.ctx.ledger.tables.all(env.name) if each.remedy == "read"}
+    fetched = {each.name for each in env16.tables if each.remedy == "read"}
     assert fetched == reasons.keys() - {"with_uuids"}, "its key is in doubt"
-    reported = env.ctx.ledger.events.unannounced(env.name, "schema-followed")
+    reported = env16.ctx.ledger.events.unannounced(env16.name, "schema-followed")
     assert not [each.message for each in reported if "type" in each.message]
 
 
@@ -64,44 +62,42 @@ def test_a_rewrite_is_followed_over_several_windows_that_are_killed_before_they_
     env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The look is far ahead of the first of them."""
-    env = env16
-    env.settings["source"] = {**env.settings["source"], "ddl_trigger": True}
+    env16.settings["source"] = {**env16.settings["source"], "ddl_trigger": True}
     tables = ("followed", "computed_later")
     for name in tables:
-        env.sql(MADE.format(t=name))
-    env.bootstrap(ddl_trigger.install_statement())
-    env.capture()
-    copied, ends = env.copies(), list[Lsn]()
+        env16.sql(MADE.format(t=name))
+    env16.bootstrap(ddl_trigger.install_statement())
+    env16.capture()
+    copied, ends = env16.copies(), list[Lsn]()
 
     def end() -> None:
-        ends.append(Lsn.parse(str(env.sql("select pg_current_wal_flush_lsn()::text")[0][0])))
+        ends.append(Lsn.parse(str(env16.sql("select pg_current_wal_flush_lsn()::text")[0][0])))
 
     for name in tables:
-        env.sql(f"update {name} set n = n + 1")
-        env.sql(f"alter table {name} alter s type int")
-        env.sql(f"update {name} set s = 70000 where id = 2")
+        env16.sql(f"update {name} set n = n + 1")
+        env16.sql(f"alter table {name} alter s type int")
+        env16.sql(f"update {name} set s = 70000 where id = 2")
     end()
-    env.sql("alter table followed alter id type bigint")
-    env.sql("update followed set id = 3000000000 where id = 1")
+    env16.sql("alter table followed alter id type bigint")
+    env16.sql("update followed set id = 3000000000 where id = 1")
     end()
-    env.sql("alter table computed_later alter n type bigint using n + 1")
-    env.sql("alter table followed alter n type bigint")
-    env.sql("update followed set n = 3000000000 where id = 5")
+    env16.sql("alter table computed_later alter n type bigint using n + 1")
+    env16.sql("alter table followed alter n type bigint")
+    env16.sql("update followed set n = 3000000000 where id = 5")
     for stop in ends:
         with monkeypatch.context() as patched:
             patched.setattr(Windows, "stage", killed)
             with pytest.raises(ConnectionAbortedError):
-                capture.capture_window(env.ctx, limit=stop)
-        capture.capture_window(env.ctx, limit=stop)
-        assert env.paused() == {}, "what was told so far has kept all values"
-        env.merge()
-    env.capture()
-    env.merge()
+                capture.capture_window(env16.ctx, limit=stop)
+        capture.capture_window(env16.ctx, limit=stop)
+        assert env16.paused() == {}, "what was told so far has kept all values"
+        env16.merge()
+    env16.follow()
 
-    assert set(env.paused()) == {"computed_later"}
-    assert [each.name.rpartition(".")[2] for each in compare(env.ctx).tables if each.equal] == ["followed"]
-    assert env.copies() == copied
-    reported = env.ctx.ledger.events.unannounced(env.name, "schema-followed")
+    assert set(env16.paused()) == {"computed_later"}
+    assert [each.name.rpartition(".")[2] for each in compare(env16.ctx).tables if each.equal] == ["followed"]
+    assert env16.copies() == copied
+    reported = env16.ctx.ledger.events.unannounced(env16.name, "schema-followed")
     assert [each.table_name for each in reported if "changed its type" in each.message] == ["public.followed"] * 3
 
 
@@ -111,8 +107,7 @@ def test_without_the_trigger_the_same_changes_are_not_guessed(env16: PipelineEnv
 
     for name in AMBIGUOUS:
         migrate(env16, name)
-    env16.capture()
-    env16.merge()
+    env16.follow()
 
     assert set(env16.paused()) == AMBIGUOUS.keys() - {"rolled_back"}
     assert "in more than one way" in env16.paused()["again"], "it is asked for a copy"
@@ -150,34 +145,33 @@ def forged(env: PipelineEnv, name: str) -> str:
 
 @pytest.mark.slow
 def test_where_the_trigger_was_away_nothing_is_guessed_and_who_lies_is_not_heard(env16: PipelineEnv) -> None:
-    env = env16
-    env.settings["source"] = {**env.settings["source"], "ddl_trigger": True}
+    env16.settings["source"] = {**env16.settings["source"], "ddl_trigger": True}
     for name in STORIES:
-        env.sql(
+        env16.sql(
             f"create table {name} (id int primary key, n int, a text); insert into {name} values (1, 0, 'x'), (2, 0, 'y')"
         )
-    env.bootstrap(ddl_trigger.install_statement())
-    env.capture()
+    env16.bootstrap(ddl_trigger.install_statement())
+    env16.capture()
 
     for name, story in STORIES.items():
         texts = {
             "{t}": name,
             "{broken}": BROKEN,
             "{mended}": ddl_trigger.install_statement(),
-            "{forged}": forged(env, name),
+            "{forged}": forged(env16, name),
         }
-        with env.source.connect() as conn:
+        with env16.source.connect() as conn:
             for text in story:
                 for placeholder, value in texts.items():
                     text = value if text == placeholder else text.replace(placeholder, value)  # noqa: PLW2901
                 conn.execute(text.encode())
-        env.capture()
-    env.merge()
+        env16.capture()
+    env16.merge()
 
-    assert set(env.paused()) == STORIES.keys() - {"present", "replica", "only_origin", "forged", "present_again"}
-    assert all("in more than one way" in reason for reason in env.paused().values())
-    equal = {each.name.rpartition(".")[2] for each in compare(env.ctx).tables if each.equal}
-    assert STORIES.keys() - env.paused().keys() <= equal
+    assert set(env16.paused()) == STORIES.keys() - {"present", "replica", "only_origin", "forged", "present_again"}
+    assert all("in more than one way" in reason for reason in env16.paused().values())
+    equal = {each.name.rpartition(".")[2] for each in compare(env16.ctx).tables if each.equal}
+    assert STORIES.keys() - env16.paused().keys() <= equal
 
 
 def killed(*_: object, **__: object) -> None:
@@ -203,17 +197,16 @@ def as_reader(env: PipelineEnv) -> Context:
 def test_two_hundred_changes_of_a_table_and_a_look_far_ahead_are_read_by_a_role_without_rights(
     env16: PipelineEnv,
 ) -> None:
-    env = env16
-    env.settings["source"] = {**env.settings["source"], "ddl_trigger": True}
-    env.sql(
+    env16.settings["source"] = {**env16.settings["source"], "ddl_trigger": True}
+    env16.sql(
         "create table t (id int primary key, n int, a text); insert into t select i, 0, 'a' from generate_series(1, 300) i"
     )
-    env.bootstrap(ddl_trigger.install_statement())
-    env.capture()
-    copied, reader = env.copies(), as_reader(env)
+    env16.bootstrap(ddl_trigger.install_statement())
+    env16.capture()
+    copied, reader = env16.copies(), as_reader(env16)
 
     ends = []
-    with env.source.connect() as conn:
+    with env16.source.connect() as conn:
         for n in range(1, 101):
             conn.execute(f"alter table t drop column a; update t set n = {n} where id = {n}".encode())
             conn.execute(
@@ -224,8 +217,8 @@ def test_two_hundred_changes_of_a_table_and_a_look_far_ahead_are_read_by_a_role_
     for end in ends:
         capture.capture_window(reader, limit=end)  # each with a look at what the table has become at last
     capture.capture(reader)
-    env.merge()
+    env16.merge()
 
-    assert env.paused() == {}
-    assert compare(env.ctx).equal
-    assert env.copies() == copied
+    assert env16.paused() == {}
+    assert compare(env16.ctx).equal
+    assert env16.copies() == copied

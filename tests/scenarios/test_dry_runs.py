@@ -50,33 +50,33 @@ def test_every_verb_has_the_same_flag_and_those_of_repair_are_dry_until_told_oth
 
 
 def test_a_resync_refuses_dry_what_it_would_refuse(landing_env16: PipelineEnv) -> None:
-    env = landing_env16
-    begin(env)
-    env.ledger.execute("update penstock.table set state = 'ready', complete_through = '0/1'")
-    env.sql("alter table t replica identity nothing")
+    begin(landing_env16)
+    landing_env16.ledger.execute("update penstock.table set state = 'ready', complete_through = '0/1'")
+    landing_env16.sql("alter table t replica identity nothing")
 
     for call in (
-        lambda: resync_lines(env.ctx, ["public.t"]),
-        lambda: rebuild.resync(env.ctx, ["public.t"], no_spark),
+        lambda: resync_lines(landing_env16.ctx, ["public.t"]),
+        lambda: rebuild.resync(landing_env16.ctx, ["public.t"], no_spark),
     ):
         with pytest.raises(SourceError, match=r"no-usable-identity.*public\.t"):
             call()
 
 
 def test_a_resync_of_all_that_wait_promises_no_copy_that_it_leaves_out(landing_env16: PipelineEnv) -> None:
-    env = landing_env16
-    begin(env)
-    env.ledger.execute("update penstock.table set state = 'ready', complete_through = '0/1'")
+    begin(landing_env16)
+    landing_env16.ledger.execute("update penstock.table set state = 'ready', complete_through = '0/1'")
     for name in ("t", "u"):
-        ((oid,),) = env.sql(f"select '{name}'::regclass::oid::bigint")
-        env.ctx.ledger.tables.stop(env.name, oid, Trouble.usual("schema-change", "it changed."))
-    env.sql(f"alter publication {env.ctx.pipeline.publication} drop table u; alter table t replica identity nothing")
+        ((oid,),) = landing_env16.sql(f"select '{name}'::regclass::oid::bigint")
+        landing_env16.ctx.ledger.tables.stop(landing_env16.name, oid, Trouble.usual("schema-change", "it changed."))
+    landing_env16.sql(
+        f"alter publication {landing_env16.ctx.pipeline.publication} drop table u; alter table t replica identity nothing"
+    )
 
-    lines = resync_lines(env.ctx, None)
+    lines = resync_lines(landing_env16.ctx, None)
 
     assert re.match(r"public\.t \(paused\): not copied: \[no-usable-identity\]", lines[0])
     assert lines[1] == "public.u (paused): it is not in the publication any more: not copied; the next capture notes it"
-    rebuild.resync(env.ctx, None, no_spark)
+    rebuild.resync(landing_env16.ctx, None, no_spark)
 
 
 @pytest.fixture

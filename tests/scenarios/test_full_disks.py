@@ -78,7 +78,7 @@ def change(env: PipelineEnv) -> None:
 
 
 def ready(env: PipelineEnv) -> bool:
-    return {table.state for table in env.ctx.ledger.tables.all(env.name)} == {"ready"}
+    return {table.state for table in env.tables} == {"ready"}
 
 
 def test_maintenance_makes_room_in_a_landing_zone_that_has_none(
@@ -99,8 +99,7 @@ def test_maintenance_makes_room_in_a_landing_zone_that_has_none(
     assert report is not None
     assert report.landing.windows == len(windows)
     assert not set(windows) & set(env16.ctx.landing.folders(layout.windows_folder(env16.name)))
-    env16.capture()
-    env16.merge()
+    env16.follow()
     equal(env16)
     assert ready(env16)
 
@@ -144,7 +143,6 @@ def test_orphans_go_from_a_lake_that_is_full_before_anything_is_written(
 ) -> None:
     env16.settings["maintain"] = {"orphans": "1d"}
     begun(env16)
-    assert env16.spark is not None
     ((path,),) = env16.spark.sql(f"select file_path from lake.{env16.name}.public.t.files limit 1").collect()
     orphan = Path(path.removeprefix("file:")).with_name("of-a-run-that-failed.parquet")
     orphan.write_bytes(bytes(4 << 20))

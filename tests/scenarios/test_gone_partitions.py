@@ -128,31 +128,29 @@ insert into deep select n, date '2026-01-01' + n, (array['a', 'b'])[1 + n % 2] f
 def test_a_partition_that_is_made_again_in_the_same_transaction_or_before_the_next_look_keeps_its_new_rows(
     env16: PipelineEnv,
 ) -> None:
-    env = env16
-    env.settings["lake"] = {"on_dropped_partition": "follow"}
-    env.bootstrap(DEEP)
-    copied = env.copies()
+    env16.settings["lake"] = {"on_dropped_partition": "follow"}
+    env16.bootstrap(DEEP)
+    copied = env16.copies()
 
     # whole branch below the table, whose leaves have no bounds that the lake can compare
-    env.sql("update deep set id = id + 1000 where id = 5; delete from deep where id = 6; drop table deep_jan")
-    env.capture()
-    env.sql(
+    env16.land("update deep set id = id + 1000 where id = 5; delete from deep where id = 6; drop table deep_jan")
+    env16.sql(
         "create table deep_new partition of deep for values from ('2026-01-10') to ('2026-02-01');"
         "insert into deep values (7, '2026-01-12', 'new'), (8, '2026-01-13', 'new')"
     )
-    env.come_to_rest(4)
-    assert equal(env)
-    assert env.lake_rows("deep", "count(*)") == env.sql("select count(*) from deep")
+    env16.come_to_rest(4)
+    assert equal(env16)
+    assert env16.lake_rows("deep", "count(*)") == env16.sql("select count(*) from deep")
 
-    env.sql(
+    env16.sql(
         "begin; insert into deep values (9, '2026-02-05', 'a'); update deep set d = '2026-03-05' where id = 40;"
         "drop table deep_feb_a; commit"
     )
-    env.sql("insert into deep values (10, '2026-02-05', 'b')")
-    env.come_to_rest(4)
-    assert equal(env)
-    assert states(env)["deep"] == ("ready", None)
-    assert env.copies() == copied
+    env16.sql("insert into deep values (10, '2026-02-05', 'b')")
+    env16.come_to_rest(4)
+    assert equal(env16)
+    assert states(env16)["deep"] == ("ready", None)
+    assert env16.copies() == copied
 
 
 @pytest.mark.slow
@@ -196,62 +194,59 @@ KILLED = [
 def test_captures_and_merges_that_are_killed_while_rows_of_a_partition_go_leave_no_difference(
     env16: PipelineEnv,
 ) -> None:
-    env = env16
-    env.settings["lake"] = {"on_dropped_partition": "follow"}
+    env16.settings["lake"] = {"on_dropped_partition": "follow"}
     leaves = "".join(
         f"create table many_{n} partition of many for values from ({n * 10}) to ({n * 10 + 10});" for n in range(8)
     )
-    env.sql("create table many (id int primary key, s text) partition by range (id);" + leaves)
-    env.bootstrap("insert into many select n, 's' from generate_series(0, 79) n")
-    copied = env.copies()
+    env16.sql("create table many (id int primary key, s text) partition by range (id);" + leaves)
+    env16.bootstrap("insert into many select n, 's' from generate_series(0, 79) n")
+    copied = env16.copies()
 
     for n, (step, when) in enumerate(KILLED):
-        env.sql(f"update many set s = s || '+' where id % 3 = 0; drop table many_{n}")
-        killed(env, "capture", step, when)
+        env16.sql(f"update many set s = s || '+' where id % 3 = 0; drop table many_{n}")
+        killed(env16, "capture", step, when)
         if when == "before" or step == Step.MARK_ADDED:
-            env.capture()  # no look was kept yet: rows that come into the bounds before one cannot be told from the lost ones
-        env.sql(f"create table again_{n} partition of many for values from ({n * 10}) to ({n * 10 + 5})")
-        env.sql(f"insert into many values ({n * 10}, 'again')")
+            env16.capture()  # no look was kept yet: rows that come into the bounds before one cannot be told from the lost ones
+        env16.sql(f"create table again_{n} partition of many for values from ({n * 10}) to ({n * 10 + 5})")
+        env16.sql(f"insert into many values ({n * 10}, 'again')")
 
     def dies(job: SparkJob) -> None:
-        env.submit(job)
+        env16.submit(job)
         raise InterruptedError
 
-    env.sql("drop table many_6")
-    env.capture()
+    env16.land("drop table many_6")
     with pytest.raises(InterruptedError):
-        merge.merge(env.ctx, dies)
-    env.come_to_rest(4)
-    assert states(env)["many"] == ("ready", None)
-    assert equal(env)
-    assert env.copies() == copied
+        merge.merge(env16.ctx, dies)
+    env16.come_to_rest(4)
+    assert states(env16)["many"] == ("ready", None)
+    assert equal(env16)
+    assert env16.copies() == copied
 
 
 @pytest.mark.slow
 def test_bounds_that_are_taken_again_before_the_lake_has_let_go_and_unchosen_ones_pause_the_table(
     env16: PipelineEnv,
 ) -> None:
-    env = env16
-    env.bootstrap(made() + "create table other (id int primary key);" + "".join(filled(name, 1, 20) for name in LEAVES))
-    env.sql("drop table bigs_0")
-    env.come_to_rest(4)
-    assert "lake.on_dropped_partition" in (states(env)["bigs"][1] or "")
+    env16.bootstrap(
+        made() + "create table other (id int primary key);" + "".join(filled(name, 1, 20) for name in LEAVES)
+    )
+    env16.sql("drop table bigs_0")
+    env16.come_to_rest(4)
+    assert "lake.on_dropped_partition" in (states(env16)["bigs"][1] or "")
 
-    env.settings["lake"] = {"on_dropped_partition": "follow"}
-    env.sql("drop table ints_0;" + leaf("ints_again", "ints", "from (0) to (50)"))
-    env.sql("drop table days_0;" + leaf("days_rest", "days", "default"))
-    env.capture()
-    assert (states(env)["ints"][0], states(env)["days"][0]) == ("paused", "paused")
+    env16.settings["lake"] = {"on_dropped_partition": "follow"}
+    env16.sql("drop table ints_0;" + leaf("ints_again", "ints", "from (0) to (50)"))
+    env16.land("drop table days_0;" + leaf("days_rest", "days", "default"))
+    assert (states(env16)["ints"][0], states(env16)["days"][0]) == ("paused", "paused")
 
-    env.sql("alter table times detach partition times_0")
-    env.capture()
-    env.sql(
+    env16.land("alter table times detach partition times_0")
+    env16.sql(
         "delete from times_0;"
         "alter table times attach partition times_0 for values from ('2026-01-01') to ('2026-02-01');"
         "insert into times values (1, '2026-01-20', 'new')"
     )
-    env.come_to_rest(4)
-    assert all(table.equal for table in compare(env.ctx).tables if states(env)[table.name][0] == "ready")
+    env16.come_to_rest(4)
+    assert all(table.equal for table in compare(env16.ctx).tables if states(env16)[table.name][0] == "ready")
 
 
 def equal(env: PipelineEnv) -> bool:
@@ -260,4 +255,4 @@ def equal(env: PipelineEnv) -> bool:
 
 
 def states(env: PipelineEnv) -> dict[str, tuple[str, str | None]]:
-    return {table.name: (table.state, table.paused_reason) for table in env.ctx.ledger.tables.all(env.name)}
+    return {table.name: (table.state, table.paused_reason) for table in env.tables}

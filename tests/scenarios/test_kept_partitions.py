@@ -48,7 +48,6 @@ def test_rows_of_partitions_that_are_gone_stay_in_the_lake_and_verify_compares_t
     found = verify.verify(env.ctx, merge=env.merge)
     assert {(each.name, each.outcome) for each in found.findings} == {("deep", "equal"), ("spread", "equal")}
 
-    assert env.spark is not None
     env.spark.sql(f"delete from lake.{env.name}.public.deep where id = 903")
     assert not equal(env)
 

@@ -206,5 +206,5 @@ def test_of_two_bootstraps_at_once_the_second_says_that_work_is_under_way(
     finally:
         over.set()
         first.join(60)
-    assert [table.state for table in landing_env16.ctx.ledger.tables.all(landing_env16.name)] == ["copied"]
+    assert [table.state for table in landing_env16.tables] == ["copied"]
     assert bootstrap.copy(landing_env16.ctx, copy_without_spark) == []

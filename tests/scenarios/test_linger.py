@@ -56,8 +56,7 @@ def test_cuts_follow_each_other_in_one_application_until_the_lingering_ends(
     def published(cut: CutRecord) -> None:
         cuts.append(cut)
         if len(cuts) <= 2:
-            env.sql(f"insert into item values ({1000 + len(cuts)}, 'later'); update visit set n = -n where n % 7 = 3")
-            env.capture()
+            env.land(f"insert into item values ({1000 + len(cuts)}, 'later'); update visit set n = -n where n % 7 = 3")
 
     lingering = Lingering(
         env.ctx, submit, published=published, why_end=lambda: "the test has seen enough" if len(cuts) == 3 else None

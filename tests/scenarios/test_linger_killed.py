@@ -129,14 +129,12 @@ def test_a_killed_task_loses_nothing_and_its_application_ends_by_itself(
 ) -> None:
     with merge.lingering() as process:
         first = first_cut(env)
-        env.sql(CHANGES)
-        env.capture()
+        env.land(CHANGES)
         wait_until(lambda: moment(env, first), moment.__name__, seconds=120)
         process.kill()
     orphans = jvms(env)
     wait_until(lambda: not jvms(env), "the orphaned application to end", seconds=240)
-    env.sql(CHANGES)
-    env.capture()
+    env.land(CHANGES)
 
     merge.run()
 
@@ -155,8 +153,7 @@ def test_a_merge_whose_application_is_killed_between_two_cuts_ends_and_the_next_
         for each in jvms(env):
             os.kill(each, signal.SIGKILL)
         assert process.wait(120) == 0, merge.log.read_text()
-    env.sql(CHANGES)
-    env.capture()
+    env.land(CHANGES)
 
     merge.run()
 

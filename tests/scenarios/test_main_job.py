@@ -15,11 +15,9 @@ def test_a_database_is_copied_and_then_follows_its_source(env: PipelineEnv) -> N
     env.bootstrap("insert into t select n, 'row ' || n from generate_series(1, 100) n")
     assert len(env.lake_rows("t")) == 100
 
-    env.sql(
+    env.follow(
         "update t set name = 'changed' where id <= 10; delete from t where id > 90; insert into t values (500, 'new')"
     )
-    env.capture()
-    env.merge()
 
     rows = {row[0]: row[1] for row in env.lake_rows("t")}
     assert len(rows) == 91
@@ -36,12 +34,10 @@ def test_readers_see_no_table_before_the_cut_that_it_is_complete_in(env16: Pipel
     bootstrap.copy(env16.ctx, env16.submit)
     attempt = merge.plan(env16.ctx)
     assert attempt is not None
-    assert env16.spark is not None
     assert env16.lake is not None
     catalog, mirrors = env16.lake.name, f"{env16.name}.public"
 
     def seen() -> list[str]:
-        assert env16.spark is not None
         return sorted(row["tableName"] for row in env16.spark.sql(f"show tables in {catalog}.{mirrors}").collect())
 
     env16.submit(merge.job(env16.ctx, attempt))

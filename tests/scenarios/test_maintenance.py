@@ -82,13 +82,12 @@ def maintained(env: PipelineEnv, **arguments: Any) -> tuple[MaintenanceRun, dict
 
 def equal(env: PipelineEnv) -> bool:
     """Return whether source and lake are equal, whole tables, and all of them are ready."""
-    states = {table.state for table in env.ctx.ledger.tables.all(env.name)}
+    states = {table.state for table in env.tables}
     return compare(env.ctx).equal and states == {"ready"}
 
 
 def shown(env: PipelineEnv, table: str, snapshot: int) -> tuple[list[Any], list[Any]]:
     """Return the rows of a snapshot as Spark and as PyIceberg read them."""
-    assert env.spark is not None
     name = f"lake.{env.name}.public.{table}"
     env.spark.sql(f"refresh table {name}")
     by_spark = [tuple(row)[:-1] for row in env.spark.sql(f"select * from {name} version as of {snapshot}").collect()]
@@ -130,7 +129,7 @@ def test_tables_are_compacted_swept_and_reported_and_source_and_lake_stay_equal(
     assert all(table.before == table.after for table in preview.lake.tables), "a dry run changes nothing"
     assert iceberg(env, "item").properties["penstock.lsn"] == mark
     assert [ref for ref in iceberg(env, "item").refs() if ref.startswith("penstock_")] == []
-    recorded = {table.name: table.snapshot_id for table in env.ctx.ledger.tables.all(env.name)}
+    recorded = {table.name: table.snapshot_id for table in env.tables}
     assert recorded["item"] == item.snapshot_id == iceberg(env, "item").current_snapshot().snapshot_id
 
     with pytest.raises(LedgerError, match="ledger-conflict"):
@@ -145,16 +144,15 @@ def test_tables_are_compacted_swept_and_reported_and_source_and_lake_stay_equal(
 
 
 def test_a_maintenance_that_a_condition_ends_is_not_said_to_be_at_work(landing_env16: PipelineEnv) -> None:
-    env = landing_env16
-    env.begin("create table item (id int primary key); insert into item values (1)")
+    landing_env16.begin("create table item (id int primary key); insert into item values (1)")
 
     def refuse(_: SparkJob) -> None:
         raise LakeError("spark-failed", "expected a driver, got none")
 
     with pytest.raises(LakeError, match="spark-failed"):
-        maintain.maintain(env.ctx, refuse)
+        maintain.maintain(landing_env16.ctx, refuse)
 
-    said = dict(status.lines(status.status(env.ctx)))["maintained"]
+    said = dict(status.lines(status.status(landing_env16.ctx)))["maintained"]
     assert "ended by [spark-failed] (docs/runbooks/spark-failed.md)" in said
     assert "at work" not in said
 
@@ -219,7 +217,6 @@ def test_windows_copies_and_runs_leave_the_landing_zone_when_nothing_needs_them(
 
 @pytest.mark.slow
 def test_a_table_with_a_foreign_commit_is_left_alone_and_named(env: PipelineEnv) -> None:
-    assert env.spark is not None
     busy(env, 1, "update taken set note = note || '+'")
     env.spark.sql(f"delete from lake.{env.name}.public.taken where id = 7")
     before = snapshots(env, "taken")
@@ -231,7 +228,7 @@ def test_a_table_with_a_foreign_commit_is_left_alone_and_named(env: PipelineEnv)
     assert snapshots(env, "taken") == before
     assert tables["item"].left is None
     # fixed: the row is back, and main is where the last merge left it
-    expected = next(table.snapshot_id for table in env.ctx.ledger.tables.all(env.name) if table.name == "taken")
+    expected = next(table.snapshot_id for table in env.tables if table.name == "taken")
     env.spark.sql(f"call lake.system.rollback_to_snapshot('{env.name}.public.taken', {expected})")
     busy(env, 1)
     assert equal(env)
@@ -241,7 +238,6 @@ def test_a_table_with_a_foreign_commit_is_left_alone_and_named(env: PipelineEnv)
 def test_tables_that_made_way_are_dropped_with_their_files_when_their_time_is_over(
     env: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert env.spark is not None
     for name in ("a", "b"):
         env.spark.sql(f"create namespace if not exists lake.{env.name}._penstock_era0")
         env.spark.sql(f"create table lake.{env.name}._penstock_era0.{name} using iceberg as select 1 as id")
@@ -282,7 +278,6 @@ def test_tables_that_made_way_are_dropped_with_their_files_when_their_time_is_ov
 
 @pytest.mark.slow
 def test_a_name_that_was_taken_again_is_not_dropped(env: PipelineEnv) -> None:
-    assert env.spark is not None
     name = f"lake.{env.name}.public.back"
     env.spark.sql(f"create table {name} using iceberg as select 1 as id")
     discard(env.ctx, (env.name, "public", "back"))
@@ -498,15 +493,13 @@ def test_a_cut_says_by_which_time_of_the_source_it_is_complete(env: PipelineEnv)
     del env.settings["capture"]
     env.merge(force=True)
     assert source_time(env) == second, "the window ends long before what was committed then"
-    env.capture()
-    env.merge()
+    env.follow()
     assert source_time(env) > second
     assert equal(env)
 
 
 def source_time(env: PipelineEnv) -> datetime:
     """Return the newest cut's time of the source, as readers find it."""
-    assert env.spark is not None
     cuts = f"lake.{env.name}._penstock_cuts"
     env.spark.sql(f"refresh table {cuts}")
     ((seconds,),) = env.spark.sql(

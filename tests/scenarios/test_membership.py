@@ -36,10 +36,9 @@ def test_a_new_table_that_matches_joins_at_the_next_capture_and_its_changes_are_
     landing_env: PipelineEnv,
 ) -> None:
     begin(landing_env)
-    landing_env.sql(
+    landing_env.land(
         'create table "New Table" (id int primary key, note text); insert into "New Table" values (1, \'early\')'
     )
-    landing_env.capture()
     assert states(landing_env) == {"t": "copied", "New Table": "waiting"}
     assert members(landing_env) == {"t", "New Table"}
 
@@ -115,8 +114,7 @@ def test_a_table_that_would_refuse_the_applications_updates_is_not_added_until_i
     findings = {(f.level, f.slug, f.subject) for f in preflight.check(landing_env.ctx)}
     assert ("warn", "no-usable-identity", "public.keyless") in findings
 
-    landing_env.sql("alter table keyless replica identity full; alter table p drop _misfits")
-    landing_env.capture()
+    landing_env.land("alter table keyless replica identity full; alter table p drop _misfits")
     assert members(landing_env) == {"t", "keyless", "p"}
     assert states(landing_env) == {"t": "copied", "keyless": "waiting", "p": "waiting"}
 
@@ -137,8 +135,7 @@ def test_a_pipeline_for_all_tables_begins_on_an_empty_database_and_takes_each_as
         each.slug for each in health.judge_pipeline(landing_env.ctx).findings
     }
 
-    landing_env.sql("create table first (id int primary key); insert into first values (1)")
-    landing_env.capture()
+    landing_env.land("create table first (id int primary key); insert into first values (1)")
     assert (members(landing_env), states(landing_env)) == ({"first"}, {"first": "waiting"})
     assert copy_waiting(landing_env) == ["first"]
     landing_env.sql("insert into first values (2)")
@@ -167,8 +164,7 @@ def test_a_table_that_loses_its_identity_as_it_joins_is_left_out_and_its_updates
     assert "public.late: it has no primary key or identity index that counts" in message
     assert 'run: alter table "public"."late" replica identity default' in message
     monkeypatch.undo()
-    landing_env16.sql('alter table "public"."late" replica identity default')
-    landing_env16.capture()
+    landing_env16.land('alter table "public"."late" replica identity default')
     assert members(landing_env16) == {"t", "late"}
 
 
@@ -185,9 +181,7 @@ def test_a_table_whose_target_another_one_has_is_not_merged_and_stops_nothing(la
     landing_env.sql("insert into public.t values (7)")
     landing_env.flush()
     assert landing_env.capture().changes == 1
-    assert [(table.schema, table.state) for table in landing_env.ctx.ledger.tables.all(landing_env.name)] == [
-        ("public", "copied")
-    ]
+    assert [(table.schema, table.state) for table in landing_env.tables] == [("public", "copied")]
     assert [found.slug for found in preflight.check(landing_env.ctx) if found.level == "error"] == ["target-clash"]
     patterns(landing_env, "*.t", exclude=("s.t",))
     usual = {"preflight-failed", "alert-undelivered"}  # what was checked, and that no channel is set
@@ -265,16 +259,14 @@ def test_the_statement_for_an_adopted_publication_is_reported_once_and_its_owner
     (message,) = messages(landing_env, "publication-differs")
     assert "it was not made by Penstock" in message
     statements = message.rpartition("let its owner run: ")[2]
-    landing_env.sql(statements)
-    landing_env.capture()
+    landing_env.land(statements)
     assert members(landing_env) == {"u", "w"}
     assert states(landing_env) == {"t": "dropped", "u": "waiting", "w": "waiting"}
     landing_env.capture()
     assert len(messages(landing_env, "publication-differs")) == 2, "that it differs, and that it does no more"
 
     name = landing_env.ctx.pipeline.publication
-    landing_env.sql(f"alter publication {name} drop table w")
-    landing_env.capture()
+    landing_env.land(f"alter publication {name} drop table w")
     assert states(landing_env) == {"t": "dropped", "u": "waiting", "w": "dropped"}
 
 
@@ -295,8 +287,7 @@ def test_a_publication_of_a_schema_or_of_all_tables_brings_every_new_table(landi
     copy_waiting(landing_env)
     assert sorted(landed(landing_env, "m", "id")) == ["10", "2"]
 
-    landing_env.sql("drop table m")
-    landing_env.capture()
+    landing_env.land("drop table m")
     assert states(landing_env) == {"t": "copied", "u": "copied", "m": "dropped"}
 
 
@@ -348,18 +339,16 @@ def test_a_copy_waits_for_the_transactions_that_were_open_when_the_table_joined_
 
 
 def test_bootstrap_copies_no_table_that_joined_because_its_snapshot_may_be_too_old(landing_env16: PipelineEnv) -> None:
-    env = landing_env16
-    env.sql("create table t (id int primary key)")
-    bootstrap.prepare(env.ctx)
+    landing_env16.sql("create table t (id int primary key)")
+    bootstrap.prepare(landing_env16.ctx)
     with pytest.raises(RuntimeError):
-        bootstrap.copy(env.ctx, _fail)
-    env.sql("create table u (id int primary key)")
-    env.capture()
-    assert states(env) == {"t": "copying", "u": "waiting"}
+        bootstrap.copy(landing_env16.ctx, _fail)
+    landing_env16.land("create table u (id int primary key)")
+    assert states(landing_env16) == {"t": "copying", "u": "waiting"}
 
-    bootstrap.copy(env.ctx, copy_without_spark)
-    assert states(env) == {"t": "copied", "u": "waiting"}
-    assert waiting.tables_to_announce(env.ctx) == ["public.u"]
+    bootstrap.copy(landing_env16.ctx, copy_without_spark)
+    assert states(landing_env16) == {"t": "copied", "u": "waiting"}
+    assert waiting.tables_to_announce(landing_env16.ctx) == ["public.u"]
 
 
 def _fail(job: object) -> None:
@@ -371,16 +360,14 @@ def _fail(job: object) -> None:
 
 def test_a_table_that_waits_is_announced_once_and_not_where_a_person_decides(landing_env16: PipelineEnv) -> None:
     begin(landing_env16)
-    landing_env16.sql("create table u (id int primary key)")
-    landing_env16.capture()
+    landing_env16.land("create table u (id int primary key)")
 
     patterns(landing_env16, "public.*", on_added="wait")
     assert waiting.tables_to_announce(landing_env16.ctx) == []
     patterns(landing_env16, "public.*", on_added="copy")
     assert waiting.tables_to_announce(landing_env16.ctx) == ["public.u"]
     assert waiting.tables_to_announce(landing_env16.ctx) == [], "somebody is awake already"
-    landing_env16.sql("create table w (id int primary key)")
-    landing_env16.capture()
+    landing_env16.land("create table w (id int primary key)")
     assert waiting.tables_to_announce(landing_env16.ctx) == ["public.w"]
     landing_env16.ledger.execute("update penstock.table set announced_at = announced_at - interval '1 hour'")
     assert waiting.tables_to_announce(landing_env16.ctx) == ["public.u", "public.w"], "nobody came"
@@ -391,8 +378,7 @@ def test_a_table_that_waits_is_announced_once_and_not_where_a_person_decides(lan
 
 def test_the_status_names_the_tables_that_wait(landing_env16: PipelineEnv) -> None:
     begin(landing_env16)
-    landing_env16.sql("create table u (id int primary key)")
-    landing_env16.capture()
+    landing_env16.land("create table u (id int primary key)")
 
     lines = dict(status_flow.lines(status_flow.status(landing_env16.ctx)))
     assert re.fullmatch(
@@ -407,11 +393,10 @@ def test_the_status_names_the_tables_that_wait(landing_env16: PipelineEnv) -> No
 
 def test_a_table_that_is_dropped_leaves_and_its_namesake_joins_as_another_table(landing_env: PipelineEnv) -> None:
     begin(landing_env)
-    (old,) = landing_env.ctx.ledger.tables.all(landing_env.name)
-    landing_env.sql("drop table t; create table t (id int primary key, name text)")
-    landing_env.capture()
+    (old,) = landing_env.tables
+    landing_env.land("drop table t; create table t (id int primary key, name text)")
 
-    found = {table.oid: table.state for table in landing_env.ctx.ledger.tables.all(landing_env.name)}
+    found = {table.oid: table.state for table in landing_env.tables}
     assert found.pop(old.oid) == "dropped"
     assert list(found.values()) == ["new"]
     assert messages(landing_env, "table-removed")[0].startswith(
@@ -420,7 +405,7 @@ def test_a_table_that_is_dropped_leaves_and_its_namesake_joins_as_another_table(
 
     landing_env.land("insert into t values (5, 'five')")
     copy_waiting(landing_env)
-    (now,) = (table for table in landing_env.ctx.ledger.tables.all(landing_env.name) if table.oid != old.oid)
+    (now,) = (table for table in landing_env.tables if table.oid != old.oid)
     assert now.state == "copied"
 
 
@@ -458,34 +443,33 @@ SHAPES = {
 def test_a_table_that_waits_for_its_first_copy_waits_on_whatever_its_shape_becomes(
     landing_env16: PipelineEnv, changed: str
 ) -> None:
-    env = landing_env16
-    env.settings["tables"] = {"include": ["public.*"], "on_change": "pause"}
-    begin(env)
-    env.sql("create table u (id int primary key, v text); insert into u values (1, 'early')")
-    env.sql("create table p (id int primary key, v text) partition by range (id)")
-    env.capture()
-    env.land("insert into u values (2, 'landed')")
+    landing_env16.settings["tables"] = {"include": ["public.*"], "on_change": "pause"}
+    begin(landing_env16)
+    landing_env16.sql("create table u (id int primary key, v text); insert into u values (1, 'early')")
+    landing_env16.land("create table p (id int primary key, v text) partition by range (id)")
+    landing_env16.land("insert into u values (2, 'landed')")
 
-    env.sql(SHAPES[changed].format(name=env.ctx.pipeline.publication))
-    env.land("update p set v = 'p'; insert into p values (6, 'q')" if changed == "a partition" else "select 1")
-    known = {record.name: record for record in env.ctx.ledger.tables.all(env.name)}
+    landing_env16.sql(SHAPES[changed].format(name=landing_env16.ctx.pipeline.publication))
+    landing_env16.land(
+        "update p set v = 'p'; insert into p values (6, 'q')" if changed == "a partition" else "select 1"
+    )
+    known = {record.name: record for record in landing_env16.tables}
     named = "u2" if changed == "a name" else "u"
-    assert states(env) == {"t": "copied", named: "waiting", "p": "waiting"}
+    assert states(landing_env16) == {"t": "copied", named: "waiting", "p": "waiting"}
     at_server = "select attname from pg_attribute where attrelid = %s::regclass and attnum > 0 and not attisdropped order by attnum"
-    names = [name for (name,) in env.source.execute(at_server, named)]
+    names = [name for (name,) in landing_env16.source.execute(at_server, named)]
     assert [column.name for column in known[named].columns] == names
     assert known[named].target[-1] == named
 
-    assert copy_waiting(env) == ["p", named]
+    assert copy_waiting(landing_env16) == ["p", named]
     key = next(column.name for column in known[named].columns if column.key)
-    assert landed(env, named, key) == at_source(env, named, key)
-    assert landed(env, "p", "id") == at_source(env, "p", "id")
+    assert landed(landing_env16, named, key) == at_source(landing_env16, named, key)
+    assert landed(landing_env16, "p", "id") == at_source(landing_env16, "p", "id")
 
 
 def test_a_paused_table_that_leaves_is_dropped(landing_env16: PipelineEnv) -> None:
     begin(landing_env16)
-    (record,) = landing_env16.ctx.ledger.tables.all(landing_env16.name)
+    (record,) = landing_env16.tables
     landing_env16.ctx.ledger.tables.stop(landing_env16.name, record.oid, Trouble.usual("divergence", "for this test"))
-    landing_env16.sql("drop table t; create table other (id int primary key)")
-    landing_env16.capture()
+    landing_env16.land("drop table t; create table other (id int primary key)")
     assert states(landing_env16) == {"t": "dropped", "other": "waiting"}

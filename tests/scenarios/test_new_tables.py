@@ -82,96 +82,91 @@ def test_a_table_that_matches_and_one_of_a_new_pattern_join_under_load(env: Pipe
 
 @pytest.mark.slow
 def test_a_table_added_by_the_owners_own_statement_joins_under_load(env16: PipelineEnv) -> None:
-    env = env16
-    name = env.ctx.pipeline.publication
-    env.settings["source"] = {**env.settings["source"], "adopt": True}
-    env.bootstrap(TABLE.format("t") + TABLE.format("u") + f"create publication {name} for table only t")
+    name = env16.ctx.pipeline.publication
+    env16.settings["source"] = {**env16.settings["source"], "adopt": True}
+    env16.bootstrap(TABLE.format("t") + TABLE.format("u") + f"create publication {name} for table only t")
 
-    with under_load(env, "t", "u"):
-        env.sql(f"alter publication {name} add table only u")
-        env.capture()
-        copy_new(env)
-    catch_up(env)
+    with under_load(env16, "t", "u"):
+        env16.land(f"alter publication {name} add table only u")
+        copy_new(env16)
+    catch_up(env16)
 
-    assert states(env) == {"t": "ready", "u": "ready"}
-    equal(env)
+    assert states(env16) == {"t": "ready", "u": "ready"}
+    equal(env16)
 
 
 @pytest.mark.slow
 def test_a_table_that_left_is_complete_through_the_reported_position_and_is_copied_again_when_it_comes_back(
     env16: PipelineEnv,
 ) -> None:
-    env = env16
-    env.bootstrap(TABLE.format("t") + TABLE.format("u"))
-    env.land(CHANGES.format("u"))
-    reported = sorted(env.sql("select * from u"))
+    env16.bootstrap(TABLE.format("t") + TABLE.format("u"))
+    env16.land(CHANGES.format("u"))
+    reported = sorted(env16.sql("select * from u"))
 
-    env.settings["tables"] = {"include": ["public.*"], "exclude": ["public.u"]}
-    env.land(CHANGES.format("u"))
-    assert states(env) == {"t": "ready", "u": "ready"}, "what is landed through there is still to be merged"
-    env.merge()
-    (left,) = (table for table in env.ctx.ledger.tables.all(env.name) if table.name == "u")
+    env16.settings["tables"] = {"include": ["public.*"], "exclude": ["public.u"]}
+    env16.land(CHANGES.format("u"))
+    assert states(env16) == {"t": "ready", "u": "ready"}, "what is landed through there is still to be merged"
+    env16.merge()
+    (left,) = (table for table in env16.tables if table.name == "u")
     assert (left.state, left.complete_through) == ("dropped", left.left_lsn)
-    assert sorted(env.lake_rows("u", "id, note")) == reported
-    env.sql(CHANGES.format("u"))
-    catch_up(env)
-    assert sorted(env.lake_rows("u", "id, note")) == reported, "it stays as it was"
+    assert sorted(env16.lake_rows("u", "id, note")) == reported
+    env16.sql(CHANGES.format("u"))
+    catch_up(env16)
+    assert sorted(env16.lake_rows("u", "id, note")) == reported, "it stays as it was"
 
-    env.settings["tables"] = {"include": ["public.*"]}
-    env.capture()
-    assert sorted(env.lake_rows("u", "id, note")) == reported, "until it is copied"
-    copy_new(env)
-    catch_up(env)
-    assert states(env) == {"t": "ready", "u": "ready"}
-    equal(env)
+    env16.settings["tables"] = {"include": ["public.*"]}
+    env16.capture()
+    assert sorted(env16.lake_rows("u", "id, note")) == reported, "until it is copied"
+    copy_new(env16)
+    catch_up(env16)
+    assert states(env16) == {"t": "ready", "u": "ready"}
+    equal(env16)
 
 
 @pytest.mark.slow
 def test_a_table_created_again_under_its_name_takes_the_place_of_the_old_one_when_it_is_copied(
     env16: PipelineEnv,
 ) -> None:
-    env = env16
-    env.bootstrap(TABLE.format("t") + TABLE.format("u"))
-    old = sorted(env.lake_rows("u", "id, note"))
+    env16.bootstrap(TABLE.format("t") + TABLE.format("u"))
+    old = sorted(env16.lake_rows("u", "id, note"))
 
-    env.sql("drop table u; create table u (key text primary key, n numeric); insert into u values ('a', 1.5)")
-    env.sql("insert into t values (1000, 'new')")
-    catch_up(env)
-    assert sorted(env.lake_rows("u", "id, note")) == old
-    copy_new(env)
-    env.sql("insert into u values ('b', 2)")
-    catch_up(env)
+    env16.sql("drop table u; create table u (key text primary key, n numeric); insert into u values ('a', 1.5)")
+    env16.sql("insert into t values (1000, 'new')")
+    catch_up(env16)
+    assert sorted(env16.lake_rows("u", "id, note")) == old
+    copy_new(env16)
+    env16.sql("insert into u values ('b', 2)")
+    catch_up(env16)
 
-    assert sorted(env.lake_rows("u", "key")) == [("a",), ("b",)]
-    equal(env)
+    assert sorted(env16.lake_rows("u", "key")) == [("a",), ("b",)]
+    equal(env16)
     kept = "select table_namespace from iceberg_tables where table_name = 'u' and table_namespace like %s"
-    assert len(env.lake.database.execute(kept, f"{env.name}._penstock_old_%")) == 1
+    assert len(env16.lake.database.execute(kept, f"{env16.name}._penstock_old_%")) == 1
 
 
 @pytest.mark.slow
 def test_where_the_policy_says_so_maintenance_drops_the_lake_table_of_a_table_that_left(env16: PipelineEnv) -> None:
-    env = env16
-    env.bootstrap(TABLE.format("t") + TABLE.format("u") + TABLE.format("w"))
-    env.settings["tables"] = {"include": ["public.t", "public.w"], "on_removed": "drop"}
-    env.sql("drop table w")
-    catch_up(env)
-    env.settings["tables"] = {"include": ["public.t"], "on_removed": "drop"}
-    catch_up(env)
-    assert states(env) == {"t": "ready", "u": "dropped", "w": "dropped"}
-    assert {table.name for table in env.ctx.ledger.membership.to_discard(env.name)} == {"u", "w"}
+    env16.bootstrap(TABLE.format("t") + TABLE.format("u") + TABLE.format("w"))
+    env16.settings["tables"] = {"include": ["public.t", "public.w"], "on_removed": "drop"}
+    env16.sql("drop table w")
+    catch_up(env16)
+    env16.settings["tables"] = {"include": ["public.t"], "on_removed": "drop"}
+    catch_up(env16)
+    assert states(env16) == {"t": "ready", "u": "dropped", "w": "dropped"}
+    assert {table.name for table in env16.ctx.ledger.membership.to_discard(env16.name)} == {"u", "w"}
 
-    env.maintain()
-    assert len(env.lake_rows("u")) == 50, "it rests before it goes"
-    env.settings["tables"] = {"include": ["public.t", "public.u"], "on_removed": "drop"}
-    env.capture()
-    assert {table.name for table in env.ctx.ledger.membership.to_discard(env.name)} == {"w"}, "u has come back"
+    env16.maintain()
+    assert len(env16.lake_rows("u")) == 50, "it rests before it goes"
+    env16.settings["tables"] = {"include": ["public.t", "public.u"], "on_removed": "drop"}
+    env16.capture()
+    assert {table.name for table in env16.ctx.ledger.membership.to_discard(env16.name)} == {"w"}, "u has come back"
 
-    env.ledger.execute("update penstock.old_table set seen_at = seen_at - interval '30 days'")
-    env.maintain()
+    env16.ledger.execute("update penstock.old_table set seen_at = seen_at - interval '30 days'")
+    env16.maintain()
     names = "select table_name from iceberg_tables where table_namespace = %s order by 1"
-    assert env.lake.database.execute(names, f"{env.name}.public") == [("t",), ("u",)]
-    assert env.ctx.ledger.membership.to_discard(env.name) == []
-    copy_new(env)
-    catch_up(env)
-    equal(env)
-    assert members(env) == {"t", "u"}
+    assert env16.lake.database.execute(names, f"{env16.name}.public") == [("t",), ("u",)]
+    assert env16.ctx.ledger.membership.to_discard(env16.name) == []
+    copy_new(env16)
+    catch_up(env16)
+    equal(env16)
+    assert members(env16) == {"t", "u"}

@@ -29,8 +29,7 @@ def test_a_table_that_is_known_by_names_of_other_objects_does_not_join_and_one_t
     (message,) = messages(landing_env, "text-not-stored")
     assert message.startswith("public.log has column relation (regclass), whose text is the name of another object")
 
-    landing_env.sql("alter table log add by regrole; alter table rules alter role type oid")
-    landing_env.capture()
+    landing_env.land("alter table log add by regrole; alter table rules alter role type oid")
     assert states(landing_env) == {"t": "copied", "log": "waiting", "rules": "waiting"}
     assert "columns relation (regclass), by (regrole)" in messages(landing_env, "text-not-stored")[-1]
 
@@ -41,10 +40,9 @@ def test_a_key_that_becomes_one_of_names_pauses_its_table_and_no_copy_is_made_un
     begin(landing_env, "create table t (id int primary key, relation regclass not null unique)")
     landing_env.land()
 
-    landing_env.sql("alter table t drop constraint t_pkey, add primary key (relation)")
-    landing_env.capture()
+    landing_env.land("alter table t drop constraint t_pkey, add primary key (relation)")
 
-    (why,) = (each for each in landing_env.ctx.ledger.tables.all(landing_env.name) if each.name == "t")
+    (why,) = (each for each in landing_env.tables if each.name == "t")
     assert (why.state, why.paused_slug) == ("paused", "no-usable-identity")
     assert "its key has column relation (regclass)" in (why.paused_reason or "")
     assert 'alter table "public"."t" alter "relation" type oid, then resync it' in (why.paused_reason or "")
@@ -71,9 +69,7 @@ def test_a_name_that_changed_since_is_no_difference_and_whatever_else_differs_is
     )
     assert [each.renamed for each in compare(env16.ctx).tables] == [()]
 
-    env16.sql("alter table s.a rename to c; drop table s.b; update t set n = 30 where id = 3")
-    env16.capture()
-    env16.merge()
+    env16.follow("alter table s.a rename to c; drop table s.b; update t set n = 30 where id = 3")
 
     (found,) = compare(env16.ctx).tables
     assert (found.equal, found.renamed, found.different) == (True, ("x",), 0)

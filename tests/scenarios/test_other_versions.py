@@ -82,7 +82,7 @@ def test_the_main_job_ends_with_an_equal_lake_on_every_version(env_of_version: P
     found = compare(env.ctx)
     assert found.equal, [line for table in found.tables for line in table.lines()]
     assert {table.name: table.source_rows for table in found.tables} == {"batch": 2, "item": 52, "log": 17, "sale": 25}
-    assert {table.state for table in env.ctx.ledger.tables.all(env.name)} == {"ready"}
+    assert {table.state for table in env.tables} == {"ready"}
 
 
 def test_changes_of_columns_are_followed_on_every_version(env_of_version: PipelineEnv) -> None:

@@ -31,13 +31,10 @@ def test_three_readers_answer_the_same_query_as_the_page_says(
 ) -> None:
     env16.settings |= {"tables": {"include": ["sales.*"]}}
     env16.bootstrap(SALES)
-    env16.sql(
+    env16.follow(
         "delete from sales.order_line where line_no = 3; update sales.order_line set quantity = 0 where line_no = 5"
     )
-    env16.capture()
-    env16.merge()
     assert env16.lake is not None
-    assert env16.spark is not None
     server = env16.lake.database.server
     address = f"postgres:{quote(server.password)}@127.0.0.1:{server.port}/{env16.lake.database.name}"
     variables = dict(re.findall(r"^export (\w+)='?([^'\n]+)'?$", block("PyIceberg", "sh"), re.MULTILINE))

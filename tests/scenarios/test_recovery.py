@@ -129,7 +129,6 @@ def recovers(env: PipelineEnv, slug: str) -> None:
 
 
 def kept(env: PipelineEnv, era: int = 1) -> list[tuple[object, ...]]:
-    assert env.spark is not None
     name = f"lake.{env.name}._penstock_era{era}.public.item"
     return sorted(tuple(row) for row in env.spark.sql(f"select * from {name}").collect())
 
@@ -283,7 +282,7 @@ def test_a_table_that_lost_its_key_is_paused_and_the_others_are_recovered(env16:
     outlook = recovered(env16)
 
     assert any("paused, not copied" in line and "public.visit" in line for line in outlook.lines)
-    states = {table.qualified: table.state for table in env16.ctx.ledger.tables.all(env16.name)}
+    states = {table.qualified: table.state for table in env16.tables}
     assert states == {"public.item": "ready", "public.visit": "paused", "public.Order Line": "ready"}
     env16.follow("insert into item values (700, 'x'); alter table visit replica identity full")
     assert rebuild.switch(env16.ctx, rebuild.resync(env16.ctx, ["public.visit"], env16.submit), env16.submit)

@@ -85,8 +85,7 @@ def test_a_verification_by_command_captures_and_merges_by_itself_and_ends_with_a
     assert unknown.exit_code == Status.REFUSED
     assert "[table-unknown]" in unknown.output
 
-    name = env16.ctx.ledger.tables.all(env16.name)[0].name
-    assert env16.spark is not None
+    name = env16.tables[0].name
     env16.spark.sql(f"delete from lake.{env16.name}.public.`{name}`")
     env16.believe(name)
     differs = penstock("verify", "--table", f"public.{name}")

@@ -76,9 +76,7 @@ def test_renamed_tables_keep_their_rows_under_new_names_in_one_cut(env: Pipeline
     first = {record.oid: record.name for record in records(env)}
     files, copied = shown(env), env.copies()
 
-    env.sql(RENAMED + "".join(f"alter table h{n} rename to {quoted(name)};" for n, name in enumerate(HOSTILE)))
-    env.capture()
-    env.merge()
+    env.follow(RENAMED + "".join(f"alter table h{n} rename to {quoted(name)};" for n, name in enumerate(HOSTILE)))
 
     public, far = f"{env.name}.public", f"{env.name}.far"
     assert compare(env.ctx, current(env)).equal, compare(env.ctx, current(env))
@@ -109,8 +107,7 @@ def test_renamed_tables_keep_their_rows_under_new_names_in_one_cut(env: Pipeline
     # the newcomer is copied into the name that became free; a renamed table is resynced and replayed under its new one
     assert rebuild.switch(env.ctx, rebuild.resync(env.ctx, ["public.away", "public.uno"], env.submit), env.submit)
     assert rebuild.switch(env.ctx, rebuild.replay(env.ctx, Replay(["public.green"]), env.submit), env.submit)
-    env.sql("update far.moved set s = 'later'; update away set n = 2; insert into uno values (7, 'later')")
-    env.capture()
+    env.land("update far.moved set s = 'later'; update away set n = 2; insert into uno values (7, 'later')")
     flush(env)
     env.merge()
     end = now(env)
@@ -144,7 +141,7 @@ def quoted(name: str) -> str:
 
 
 def records(env: PipelineEnv) -> list[TableRecord]:
-    return env.ctx.ledger.tables.all(env.name)
+    return env.tables
 
 
 def current(env: PipelineEnv) -> list[TableRecord]:
@@ -175,46 +172,36 @@ def shown(env: PipelineEnv) -> dict[int, str]:
 
 @pytest.mark.slow
 def test_a_name_that_is_taken_pauses_a_renamed_table_and_a_name_that_is_kept_stays(env16: PipelineEnv) -> None:
-    env = env16
-    assert env.spark is not None
     for name in ("a", "b", "c", "d", "e", "x_y"):
-        env.sql(f"create table {name} (id int primary key); insert into {name} values (1), (2)")
-    env.bootstrap()
-    copied = env.copies()
+        env16.sql(f"create table {name} (id int primary key); insert into {name} values (1), (2)")
+    env16.bootstrap()
+    copied = env16.copies()
 
     # b is kept in the lake though the source dropped it; alien is someone else's; x_y is the lake's name of x.y too
-    env.spark.sql(f"create table lake.{env.name}.public.alien (n int)")
-    env.sql("drop table b; alter table a rename to b; alter table e rename to alien; insert into b values (3)")
-    env.capture()
-    env.merge()
-    assert (paused(env, "b"), paused(env, "alien")) == ("schema-change", "target-clash")
-    env.spark.sql(f"drop table lake.{env.name}.public.b")
-    env.sql('alter table alien rename to "x.y"')
-    env.capture()
-    assert "public.x_y's" in messages(env, "target-clash")[-1]
-    env.sql('alter table "x.y" rename to e')
-    env.capture()
+    env16.spark.sql(f"create table lake.{env16.name}.public.alien (n int)")
+    env16.follow("drop table b; alter table a rename to b; alter table e rename to alien; insert into b values (3)")
+    assert (paused(env16, "b"), paused(env16, "alien")) == ("schema-change", "target-clash")
+    env16.spark.sql(f"drop table lake.{env16.name}.public.b")
+    env16.land('alter table alien rename to "x.y"')
+    assert "public.x_y's" in messages(env16, "target-clash")[-1]
+    env16.land('alter table "x.y" rename to e')
     for name in ("b", "e"):
-        resume_table(env.ctx, f"public.{name}")
+        resume_table(env16.ctx, f"public.{name}")
 
     # what is to be dropped makes way
-    env.settings["tables"] = {"include": ["public.*"], "on_removed": "drop"}
-    env.sql("drop table c; alter table d rename to c; delete from c where id = 1; insert into e values (3)")
-    env.capture()
-    env.merge()
-    assert targets(env) == {name: name for name in ("b", "c", "e", "x_y")}
-    assert compare(env.ctx, current(env)).equal
-    assert env.copies() == copied
+    env16.settings["tables"] = {"include": ["public.*"], "on_removed": "drop"}
+    env16.follow("drop table c; alter table d rename to c; delete from c where id = 1; insert into e values (3)")
+    assert targets(env16) == {name: name for name in ("b", "c", "e", "x_y")}
+    assert compare(env16.ctx, current(env16)).equal
+    assert env16.copies() == copied
 
     # kept names are those that readers know, also after a copy
-    env.settings["lake"] = {"on_renamed_table": "keep"}
-    env.sql("alter table e rename to f; insert into f values (4); create table e (id int primary key)")
-    env.capture()
-    env.merge()
-    assert f"{env.name}.public.e is the lake's name of public.f" in messages(env, "target-clash")[-1]
-    assert rebuild.switch(env.ctx, rebuild.resync(env.ctx, ["public.f"], env.submit), env.submit)
-    assert targets(env) == {"b": "b", "c": "c", "f": "e", "x_y": "x_y"}
-    assert compare(env.ctx, current(env)).equal
+    env16.settings["lake"] = {"on_renamed_table": "keep"}
+    env16.follow("alter table e rename to f; insert into f values (4); create table e (id int primary key)")
+    assert f"{env16.name}.public.e is the lake's name of public.f" in messages(env16, "target-clash")[-1]
+    assert rebuild.switch(env16.ctx, rebuild.resync(env16.ctx, ["public.f"], env16.submit), env16.submit)
+    assert targets(env16) == {"b": "b", "c": "c", "f": "e", "x_y": "x_y"}
+    assert compare(env16.ctx, current(env16)).equal
 
 
 def paused(env: PipelineEnv, name: str) -> str | None:

@@ -30,7 +30,6 @@ def begin(env: PipelineEnv) -> None:
 def test_a_bad_edit_by_hand_is_undone_in_one_cut(env16: PipelineEnv) -> None:
     env16.settings["merge"] = {"rebuild_bytes": 1}
     begin(env16)
-    assert env16.spark is not None
     env16.spark.sql(f"update lake.{env16.name}.public.item set name = 'a bad edit'")
     env16.spark.sql(f"delete from lake.{env16.name}.public.visit")
     wrong, before = shown(env16), traces(env16)
@@ -164,7 +163,7 @@ def test_during_a_replay_another_one_and_a_resync_of_the_table_are_refused_by_na
 
 
 def oid(env: PipelineEnv, table: str) -> int:
-    return next(each.oid for each in env.ctx.ledger.tables.all(env.name) if each.name == table)
+    return next(each.oid for each in env.tables if each.name == table)
 
 
 def at_source(env: PipelineEnv) -> dict[str, list[tuple[Any, ...]]]:

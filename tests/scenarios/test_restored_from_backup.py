@@ -54,7 +54,6 @@ def test_a_lost_warehouse_has_a_name_and_a_resync_begins_the_table_of_cuts_anew(
 
 
 def cuts(env: PipelineEnv) -> list[tuple[object, ...]]:
-    assert env.spark is not None
     name = f"lake.{env.name}._penstock_cuts"
     env.spark.sql(f"refresh table {name}")
     return [tuple(row) for row in env.spark.sql(f"select era, cut_lsn from {name} order by 1, 2").collect()]
@@ -105,8 +104,7 @@ def landing(env: PipelineEnv) -> PutBack:
 def work(env: PipelineEnv) -> None:
     """Do what the schedule does."""
     with record_errors(env.ctx):
-        env.capture()
-        env.merge()
+        env.follow()
 
 
 ALONE_AND_TOGETHER: list[tuple[tuple[Callable[[PipelineEnv], PutBack], ...], str]] = [

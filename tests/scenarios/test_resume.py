@@ -31,7 +31,7 @@ def state(env: PipelineEnv) -> tuple[str, str | None]:
 
 
 def paused(env: PipelineEnv) -> set[str]:
-    return {record.name for record in env.ctx.ledger.tables.all(env.name) if record.state == "paused"}
+    return {record.name for record in env.tables if record.state == "paused"}
 
 
 def test_a_halt_whose_cause_is_still_there_stays(landing_env16: PipelineEnv) -> None:
@@ -119,8 +119,7 @@ def test_a_table_whose_column_has_another_name_stays_paused_until_it_has_the_old
     landing_env16: PipelineEnv,
 ) -> None:
     begin(landing_env16)
-    landing_env16.sql("alter table t rename name to title")
-    landing_env16.capture()
+    landing_env16.land("alter table t rename name to title")
     assert paused(landing_env16) == {"t"}
 
     with pytest.raises(LakeError, match=r"schema-change.*column name was renamed to title.*schema-change.md"):
@@ -158,12 +157,11 @@ def test_rows_of_another_shape_that_are_landed_keep_a_table_paused(env16: Pipeli
 @pytest.mark.spark
 def test_a_foreign_commit_keeps_a_table_paused_until_it_is_rolled_back(env16: PipelineEnv) -> None:
     env16.bootstrap(TABLES)
-    assert env16.spark is not None
     target = f"{env16.name}.public.t"
     env16.spark.sql(f"delete from lake.{target} where id = 1")
     env16.follow("insert into t values (3, 'three')")
     assert paused(env16) == {"t"}
-    (record,) = (each for each in env16.ctx.ledger.tables.all(env16.name) if each.name == "t")
+    (record,) = (each for each in env16.tables if each.name == "t")
 
     with pytest.raises(LakeError, match=rf"foreign-commit.*not at our snapshot {record.snapshot_id}"):
         resume_table(env16.ctx, "public.t")

@@ -73,7 +73,6 @@ def test_a_paused_table_comes_back_with_the_columns_that_the_source_has_now(env1
 @pytest.mark.slow
 def test_a_table_that_another_writer_wrote_to_comes_back(env16: PipelineEnv) -> None:
     env16.bootstrap(SHOP)
-    assert env16.spark is not None
     env16.spark.sql(f"delete from lake.{env16.name}.public.item where id < 10")
     env16.spark.sql(f"drop table lake.{env16.name}.public.visit")
     env16.follow("update item set name = 'x'; insert into visit values ('x', 1)")
@@ -93,7 +92,7 @@ def test_a_table_that_joined_the_publication_is_copied_with_the_new_ones(env16: 
     env16.sql("create table late (id int primary key); insert into late select generate_series(1, 50)")
     env16.sql(f"alter publication {publication} add table late")
     env16.land("delete from late where id < 10")
-    (late,) = (table for table in env16.ctx.ledger.tables.all(env16.name) if table.name == "late")
+    (late,) = (table for table in env16.tables if table.name == "late")
     if late.state == "paused":
         env16.ctx.ledger.tables.resume(env16.name, late.oid)
     assert states(env16)["late"] == "new"
@@ -274,12 +273,11 @@ BAD_REPLAYS = [
 
 
 def states(env: PipelineEnv) -> dict[str, str]:
-    return {table.name: table.state for table in env.ctx.ledger.tables.all(env.name)}
+    return {table.name: table.state for table in env.tables}
 
 
 def kept(env: PipelineEnv, ids: list[str], table: str) -> list[tuple[object, ...]]:
     """Return the rows of the table that was replaced."""
-    assert env.spark is not None
     rebuilds = env.ctx.ledger.loads.builds(env.name, states=None)
     (which,) = (each.id for each in rebuilds if each.name == table and each.id in ids)
     found = env.spark.sql(f"select * from lake.{env.name}._penstock_old_{which}.public.{table}")

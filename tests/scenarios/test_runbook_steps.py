@@ -26,7 +26,7 @@ CHANGES = (
 
 
 def table(env: PipelineEnv, name: str) -> TableRecord:
-    (found,) = (record for record in env.ctx.ledger.tables.all(env.name) if record.name == name)
+    (found,) = (record for record in env.tables if record.name == name)
     return found
 
 
@@ -66,8 +66,7 @@ def test_everything_is_copied_again_after_its_slot_is_gone(env16: PipelineEnv) -
 def test_a_renamed_column_continues_when_it_has_its_name_back(env16: PipelineEnv) -> None:
     env16.bootstrap(TWO_TABLES)
     env16.settings["tables"] = {"include": ["public.*"], "on_change": "pause"}
-    env16.sql("alter table item rename name to title")
-    env16.capture()
+    env16.land("alter table item rename name to title")
     assert table(env16, "item").paused_slug == "schema-change"
 
     env16.sql("alter table item rename title to name")
@@ -80,13 +79,11 @@ def test_a_renamed_column_continues_when_it_has_its_name_back(env16: PipelineEnv
 
 def test_a_table_with_other_columns_is_created_again_by_a_copy_when_the_old_one_is_dropped(env16: PipelineEnv) -> None:
     env16.bootstrap(TWO_TABLES)
-    env16.sql(
+    env16.land(
         "alter table price alter column amount type text; alter table item alter column name type bytea using name::bytea"
     )
-    env16.capture()
     assert table(env16, "item").paused_slug == table(env16, "price").paused_slug == "schema-change"
 
-    assert env16.spark is not None
     for name in ("item", "price"):
         env16.spark.sql(f"drop table lake.{env16.name}.public.{name}")
     teardown(env16.ctx, dry_run=False)
@@ -98,7 +95,6 @@ def test_a_table_with_other_columns_is_created_again_by_a_copy_when_the_old_one_
 @pytest.mark.slow
 def test_a_foreign_commit_is_rolled_back_and_the_table_continues(env16: PipelineEnv) -> None:
     env16.bootstrap(TWO_TABLES)
-    assert env16.spark is not None
     target = f"{env16.name}.public.item"
     env16.spark.sql(f"delete from lake.{target} where id = 7")
     env16.sql(CHANGES)

@@ -25,8 +25,7 @@ def test_a_change_of_columns_alone_writes_no_data_file_and_is_an_event(env16: Pi
 
     for name, case in cases.items():
         run(env16, case.change, name)
-    env16.capture()
-    env16.merge()
+    env16.follow()
 
     assert compare(env16.ctx).equal
     assert {name: data_files(env16, name) for name in cases} == files
@@ -45,19 +44,14 @@ def test_a_dropped_column_stays_with_what_it_held_or_goes(env16: PipelineEnv) ->
     env16.bootstrap()
     for name, policy in (("kept", "keep"), ("gone", "drop")):
         env16.settings["lake"] = {"on_dropped_column": policy}
-        env16.sql(f"alter table {name} drop column a; update {name} set n = 0 where id = 1")
-        env16.capture()
-        env16.merge()
+        env16.follow(f"alter table {name} drop column a; update {name} set n = 0 where id = 1")
 
     assert sorted(env16.lake_rows("kept", "id, a"))[:2] == [(1, None), (2, "a2")]
-    assert env16.spark is not None
     assert "a" not in env16.spark.table(f"lake.{env16.name}.public.gone").columns
     assert compare(env16.ctx).equal
 
     env16.settings["lake"] = {"on_dropped_column": "keep"}
-    env16.sql("alter table kept add column a date default '2026-01-01'")
-    env16.capture()
-    env16.merge()
+    env16.follow("alter table kept add column a date default '2026-01-01'")
     rows = env16.lake_rows("kept", "id, a__dropped_2, cast(a as string)")
     assert sorted(rows)[:2] == [(1, None, "2026-01-01"), (2, "a2", "2026-01-01")]
     assert compare(env16.ctx).equal
@@ -68,11 +62,9 @@ def test_a_renamed_column_with_exact_texts_aside_is_copied_again(env16: Pipeline
         "create table t (id int primary key, at date); insert into t values (1, 'infinity'), (2, '2026-01-01')"
     )
 
-    env16.sql("alter table t rename column at to day")
-    env16.capture()
-    env16.merge()
+    env16.follow("alter table t rename column at to day")
 
-    (table,) = env16.ctx.ledger.tables.all(env16.name)
+    (table,) = env16.tables
     assert (table.state, table.paused_slug) == ("paused", "schema-change")
     assert "no exact texts of at in _misfits" in (table.paused_reason or "")
 
@@ -80,10 +72,9 @@ def test_a_renamed_column_with_exact_texts_aside_is_copied_again(env16: Pipeline
 def test_a_column_dropped_and_added_again_with_rows_between_is_not_guessed(env16: PipelineEnv) -> None:
     env16.bootstrap("create table t (id int primary key, a text); insert into t values (1, 'x')")
 
-    env16.sql("alter table t drop column a; alter table t add column a text; update t set a = 'new' where id = 1")
-    env16.capture()
+    env16.land("alter table t drop column a; alter table t add column a text; update t set a = 'new' where id = 1")
 
-    (table,) = env16.ctx.ledger.tables.all(env16.name)
+    (table,) = env16.tables
     assert (table.state, table.paused_slug) == ("paused", "schema-change")
     assert "in more than one way" in (table.paused_reason or "")
 
@@ -99,14 +90,12 @@ def test_a_table_without_a_key_is_copied_again_only_where_its_dropped_column_is_
         "begin; delete from gone where b = 'y'; alter table gone drop column b; insert into gone values ('v'); commit"
     )
     env16.settings["lake"] = {"on_dropped_column": "drop"}
-    env16.capture()
-    env16.merge()
+    env16.follow()
     assert env16.paused() == {}
     assert compare(env16.ctx).equal
 
     env16.settings["lake"] = {"on_dropped_column": "keep"}
-    env16.sql("alter table kept drop column b")
-    env16.capture()
+    env16.land("alter table kept drop column b")
     assert "without a key" in env16.paused()["kept"]
 
 
@@ -123,9 +112,7 @@ def test_a_truncate_beside_a_rename_is_followed_and_one_with_it_is_copied_again(
     ):
         env16.sql(statement)
     env16.sql("begin; truncate within; alter table within rename a to c; commit")
-    env16.sql("update beside set n = 1")
-    env16.capture()
-    env16.merge()
+    env16.follow("update beside set n = 1")
 
     assert set(env16.paused()) == {"within"}
     assert sorted(env16.lake_rows("beside", "id, c")) == [(1, "x")]
@@ -149,4 +136,4 @@ def test_a_table_may_have_another_policy_than_the_others(env16: PipelineEnv) -> 
 
     assert sorted(env16.paused()) == ["copied", "waiting"]
     assert waiting.tables_to_announce(env16.ctx) == ["public.copied"]
-    assert [table.name for table in waiting.due(env16.ctx, env16.ctx.ledger.tables.all(env16.name))] == ["copied"]
+    assert [table.name for table in waiting.due(env16.ctx, env16.tables)] == ["copied"]

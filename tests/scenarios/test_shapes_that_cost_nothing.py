@@ -185,13 +185,12 @@ def test_a_partition_that_was_only_moved_to_another_file_before_the_first_captur
 def test_a_table_is_equal_after_its_last_column_was_dropped_and_when_it_has_one_again(
     env16: PipelineEnv, policy: str
 ) -> None:
-    env = env16
-    env.settings["lake"] = {"on_dropped_column": policy}
-    env.bootstrap("create table t (a int); alter table t replica identity full; insert into t values (1), (1), (2)")
-    env.sql("insert into t values (3); delete from t where a = 2; alter table t drop a")
-    catch_up(env)
-    assert wrong(env) == []
+    env16.settings["lake"] = {"on_dropped_column": policy}
+    env16.bootstrap("create table t (a int); alter table t replica identity full; insert into t values (1), (1), (2)")
+    env16.sql("insert into t values (3); delete from t where a = 2; alter table t drop a")
+    catch_up(env16)
+    assert wrong(env16) == []
 
-    env.sql("insert into t default values; alter table t add b text default 'b'; insert into t values ('c')")
-    catch_up(env)
-    assert wrong(env) == []
+    env16.sql("insert into t default values; alter table t add b text default 'b'; insert into t values ('c')")
+    catch_up(env16)
+    assert wrong(env16) == []

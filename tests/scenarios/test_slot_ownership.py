@@ -51,24 +51,25 @@ def recovers_but_for_the_slot(env: PipelineEnv, reason: str) -> None:
 
 
 def test_an_adopted_slot_is_left_by_teardown_and_by_recovery(landing_env16: PipelineEnv) -> None:
-    env = landing_env16
-    env.sql(TABLE)
-    env.sql(f"create publication {env.ctx.pipeline.publication} for table t")
-    make_slot(env)
-    env.settings["source"]["adopt"] = True
-    env.begin()
-    assert env.ctx.ledger.pipelines.get(env.name).slot_made is False
+    landing_env16.sql(TABLE)
+    landing_env16.sql(f"create publication {landing_env16.ctx.pipeline.publication} for table t")
+    make_slot(landing_env16)
+    landing_env16.settings["source"]["adopt"] = True
+    landing_env16.begin()
+    assert landing_env16.ctx.ledger.pipelines.get(landing_env16.name).slot_made is False
 
-    consume(env)
-    recovers_but_for_the_slot(env, "adopted")
-    assert teardown(env.ctx, dry_run=True) == []
+    consume(landing_env16)
+    recovers_but_for_the_slot(landing_env16, "adopted")
+    assert teardown(landing_env16.ctx, dry_run=True) == []
 
-    drop_slot(env)
-    recover.new_era(env.ctx)
-    bootstrap.copy(env.ctx, copy_without_spark)
-    assert env.ctx.ledger.pipelines.get(env.name).slot_made is True
-    assert teardown(env.ctx, dry_run=False) == [f"select pg_drop_replication_slot('{env.ctx.pipeline.slot}')"]
-    assert slots(env) == []
+    drop_slot(landing_env16)
+    recover.new_era(landing_env16.ctx)
+    bootstrap.copy(landing_env16.ctx, copy_without_spark)
+    assert landing_env16.ctx.ledger.pipelines.get(landing_env16.name).slot_made is True
+    assert teardown(landing_env16.ctx, dry_run=False) == [
+        f"select pg_drop_replication_slot('{landing_env16.ctx.pipeline.slot}')"
+    ]
+    assert slots(landing_env16) == []
 
 
 def test_a_slot_that_bootstrap_made_is_dropped_although_the_pipeline_adopts(landing_env16: PipelineEnv) -> None:

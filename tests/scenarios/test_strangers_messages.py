@@ -55,26 +55,26 @@ def here(env: PipelineEnv) -> Lsn:
 
 @pytest.mark.parametrize("listens", [False, True])
 def test_no_message_of_a_stranger_stops_capture(landing_env16: PipelineEnv, listens: bool) -> None:
-    env = landing_env16
-    env.settings["source"] = {**env.settings.get("source", {}), "ddl_trigger": listens}
+    landing_env16.settings["source"] = {**landing_env16.settings.get("source", {}), "ddl_trigger": listens}
     if listens:
-        env.sql(ddl_trigger.install_statement())
-    begin(env, "create table t (id int primary key)")
+        landing_env16.sql(ddl_trigger.install_statement())
+    begin(landing_env16, "create table t (id int primary key)")
     for n in range(1, 3):
-        with stranger(env) as conn:
+        with stranger(landing_env16) as conn:
             for text in STOPPING:
                 for head in (b"", bytes(40)):
                     for transactional in (True, False):
                         for prefix in (PREFIX, "other", "x" * 9000, ""):
                             emit(conn, head + text.encode(), transactional=transactional, prefix=prefix)
             conn.execute("select pg_logical_emit_message(true, %s, repeat('x', 30000000))", (PREFIX,))
-        env.sql(f"insert into t values ({n})")
-        env.capture()
+        landing_env16.land(f"insert into t values ({n})")
 
-    assert landed(env, "t", "id") == at_source(env, "t", "id")
-    assert env.paused() == {}
+    assert landed(landing_env16, "t", "id") == at_source(landing_env16, "t", "id")
+    assert landing_env16.paused() == {}
     if not listens:
-        assert all(window.messages < 20 for window in env.ctx.ledger.windows.all(env.name)), "not even sent"
+        assert all(window.messages < 20 for window in landing_env16.ctx.ledger.windows.all(landing_env16.name)), (
+            "not even sent"
+        )
 
 
 def forged(state: dict[str, Any]) -> bytes:
@@ -101,26 +101,23 @@ def known_to_all(env: PipelineEnv, table: str) -> dict[str, Any]:
 
 
 def test_a_table_whose_values_a_command_has_changed_is_not_followed_on_a_strangers_word(env16: PipelineEnv) -> None:
-    env = env16
-    env.settings["source"] = {**env.settings["source"], "ddl_trigger": True}
-    env.sql("create schema s; create table s.a (id int primary key, v int); insert into s.a values (1, 1), (2, 2)")
-    env.settings["tables"] = {"include": ["s.*"]}
-    env.bootstrap(ddl_trigger.install_statement())
-    env.capture()
-    env.merge()
-    before = known_to_all(env, "s.a")
+    env16.settings["source"] = {**env16.settings["source"], "ddl_trigger": True}
+    env16.sql("create schema s; create table s.a (id int primary key, v int); insert into s.a values (1, 1), (2, 2)")
+    env16.settings["tables"] = {"include": ["s.*"]}
+    env16.bootstrap(ddl_trigger.install_statement())
+    env16.follow()
+    before = known_to_all(env16, "s.a")
 
-    env.sql("alter table s.a alter v type bigint using v * 10")
-    now = known_to_all(env, "s.a")
-    with stranger(env) as conn:
+    env16.sql("alter table s.a alter v type bigint using v * 10")
+    now = known_to_all(env16, "s.a")
+    with stranger(env16) as conn:
         emit(conn, forged(before))
         for _ in range(50):
             emit(conn, "x" * 100_000, prefix="filler")
-        end = here(env)
+        end = here(env16)
         emit(conn, forged(now))
-    capture.capture_window(env.ctx, limit=end)
-    env.capture()
-    env.merge()
+    capture.capture_window(env16.ctx, limit=end)
+    env16.follow()
 
-    assert set(env.paused()) == {"a"}
-    assert not env.ctx.ledger.events.unannounced(env.name, "schema-followed"), "no new type is told with old values"
+    assert set(env16.paused()) == {"a"}
+    assert not env16.ctx.ledger.events.unannounced(env16.name, "schema-followed"), "no new type is told with old values"

@@ -18,14 +18,11 @@ def test_each_cut_counts_what_it_did_to_the_tables_that_moved_in_it(env16: Pipel
         "create table a (id int primary key, v text); insert into a select i, 'v' from generate_series(1, 9) as i"
     )
     env16.bootstrap("create table b (id int primary key)")
-    env16.sql("insert into a values (10, 'new'); update a set v = 'other' where id <= 2; delete from a where id = 3")
-    env16.capture()
-    env16.merge()
+    env16.follow("insert into a values (10, 'new'); update a set v = 'other' where id <= 2; delete from a where id = 3")
 
     found = env16.ledger.execute(SEEN)
 
     assert [row[:7] for row in found] == [("a", 0, 0, 0, 9, 0, 9), ("b", 0, 0, 0, 0, 0, 0), ("a", 1, 2, 1, 3, 3, 9)]
-    assert env16.spark is not None
     files = env16.spark.table(f"lake.{env16.name}.public.a.files").where("content = 0").collect()
     assert found[-1][7] == len(files)
     assert found[-1][8] >= sum(Path(file.file_path.removeprefix("file:")).stat().st_size for file in files)

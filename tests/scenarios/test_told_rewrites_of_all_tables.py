@@ -59,39 +59,37 @@ LOST = {
 
 @pytest.mark.parametrize("made", ["for all tables", "for tables in schema public"])
 def test_a_plain_rewrite_is_metadata_unless_the_table_was_unlogged(env16: PipelineEnv, made: str) -> None:
-    env = env16
-    env.settings["source"] = {**env.settings["source"], "ddl_trigger": True}
+    env16.settings["source"] = {**env16.settings["source"], "ddl_trigger": True}
     tables = KEPT | LOST
     for name in tables:
-        env.sql(MADE.format(t=name))
-    adopt(env, f"{made} with (publish_via_partition_root = true)")
-    env.bootstrap(ddl_trigger.install_statement())
-    env.capture()
-    copied = env.copies()
+        env16.sql(MADE.format(t=name))
+    adopt(env16, f"{made} with (publish_via_partition_root = true)")
+    env16.bootstrap(ddl_trigger.install_statement())
+    env16.capture()
+    copied = env16.copies()
 
     for name, statements in tables.items():
-        env.sql(ROWS.format(5, t=name))
+        env16.sql(ROWS.format(5, t=name))
         for statement in statements:
-            env.sql(statement.format(t=name))
-        env.sql(ROWS.format(9, t=name))
-    env.follow()
+            env16.sql(statement.format(t=name))
+        env16.sql(ROWS.format(9, t=name))
+    env16.follow()
 
-    assert set(env.paused()) == LOST.keys()
-    assert {each.name.rpartition(".")[2] for each in compare(env.ctx).tables if each.equal} >= KEPT.keys()
-    assert env.copies() == copied
+    assert set(env16.paused()) == LOST.keys()
+    assert {each.name.rpartition(".")[2] for each in compare(env16.ctx).tables if each.equal} >= KEPT.keys()
+    assert env16.copies() == copied
 
 
 def test_without_truncates_in_the_stream_a_rewrite_is_not_believed(env16: PipelineEnv) -> None:
-    env = env16
-    env.settings["source"] = {**env.settings["source"], "ddl_trigger": True}
-    env.sql(MADE.format(t="t"))
-    adopt(env, "for all tables with (publish_via_partition_root = true, publish = 'insert, update, delete')")
-    env.bootstrap(ddl_trigger.install_statement())
-    env.capture()
-    copied = env.copies()
+    env16.settings["source"] = {**env16.settings["source"], "ddl_trigger": True}
+    env16.sql(MADE.format(t="t"))
+    adopt(env16, "for all tables with (publish_via_partition_root = true, publish = 'insert, update, delete')")
+    env16.bootstrap(ddl_trigger.install_statement())
+    env16.capture()
+    copied = env16.copies()
 
-    env.sql("truncate t")
-    env.land(WIDER.format(t="t"))
+    env16.sql("truncate t")
+    env16.land(WIDER.format(t="t"))
 
-    assert set(env.paused()) == {"t"}
-    assert wrong(env, copied)
+    assert set(env16.paused()) == {"t"}
+    assert wrong(env16, copied)

@@ -13,17 +13,18 @@ SHOWN = ("wider", "in_one", "empty_filled_after")
 
 @pytest.mark.slow
 def test_a_rewrite_of_partitions_is_believed_unless_one_may_have_lost_rows(landing_env: PipelineEnv) -> None:
-    env = landing_env
-    made(env, KEPT | LOST)
-    env.begin()
-    env.ledger.execute("update penstock.table set state = 'ready', complete_through = '0/1'")  # as if readers saw them
-    env.capture()
+    made(landing_env, KEPT | LOST)
+    landing_env.begin()
+    landing_env.ledger.execute(
+        "update penstock.table set state = 'ready', complete_through = '0/1'"
+    )  # as if readers saw them
+    landing_env.capture()
 
     for name in KEPT | LOST:
-        change(env, name)
-    env.capture()
+        change(landing_env, name)
+    landing_env.capture()
 
-    reasons = env.paused()
+    reasons = landing_env.paused()
     assert {name: reasons[name] for name in KEPT if name in reasons} == {}
     assert LOST.keys() - reasons.keys() == set()
 
@@ -31,16 +32,14 @@ def test_a_rewrite_of_partitions_is_believed_unless_one_may_have_lost_rows(landi
 @pytest.mark.spark
 @pytest.mark.slow
 def test_wider_columns_of_partitioned_tables_are_metadata(env16: PipelineEnv) -> None:
-    env = env16
-    made(env, SHOWN)
-    env.bootstrap()
-    env.capture()
-    copied, files = env.copies(), {name: data_files(env, name) for name in SHOWN}
+    made(env16, SHOWN)
+    env16.bootstrap()
+    env16.capture()
+    copied, files = env16.copies(), {name: data_files(env16, name) for name in SHOWN}
 
     for name in SHOWN:
-        change(env, name)
-    env.capture()
-    env.merge()
+        change(env16, name)
+    env16.follow()
 
-    assert wrong(env, copied) == []
-    assert all(files[name] <= data_files(env, name) for name in SHOWN), "no old file was written again"
+    assert wrong(env16, copied) == []
+    assert all(files[name] <= data_files(env16, name) for name in SHOWN), "no old file was written again"

@@ -49,7 +49,6 @@ def test_each_verb_of_a_job_reports_as_plain_data_and_all_takes_every_pipeline(
     assert asked("verify", "--now")["equal"] == 2
     assert len(asked("teardown")["statements"]) == 2
 
-    assert env16.spark is not None
     env16.spark.sql(f"delete from lake.{name}.public.a where id = 1")
     env16.believe("a")
     differs = asked("verify", "--now", status=Status.FOUND)

@@ -268,7 +268,7 @@ def test_what_cannot_be_compared_is_refused_before_any_work_or_skipped_with_the_
             verified(env16)
         writer.rollback()
 
-    env16.ctx.ledger.tables.stop(env16.name, next(t.oid for t in env16.ctx.ledger.tables.all(env16.name) if t.name == "late"), Trouble.usual("schema-change", "for the test"))  # fmt: skip
+    env16.ctx.ledger.tables.stop(env16.name, next(t.oid for t in env16.tables if t.name == "late"), Trouble.usual("schema-change", "for the test"))  # fmt: skip
     found = by_table(verified(env16, mode="sample"))
     assert (found["entry"].outcome, found["entry"].reason) == (
         "skipped",
@@ -344,8 +344,7 @@ def test_a_table_whose_column_is_renamed_meanwhile_is_skipped_and_not_called_wro
     def merge() -> str:
         for rename in renames:
             env16.sql(rename)
-        env16.capture()
-        env16.merge()
+        env16.follow()
         return "merged"
 
     found = by_table(verify(env16.ctx, merge=merge))

@@ -92,13 +92,11 @@ def follow_told_rewrites(env: PipelineEnv) -> list[str]:
 
     for name in CHANGES:
         change(env, name)
-    env.capture()
-    env.merge()
+    env.follow()
     found = wrong(env, copied)
     found += [f"{name} has lost files" for name in CHANGES if not files[name] <= data_files(env, name)]
 
     for name in CHANGES:
         env.sql(f"update {name} set b = 'later' where id % 3 = 0; delete from {name} where id = 9223372036854775807")
-    env.capture()
-    env.merge()
+    env.follow()
     return [*found, *wrong(env, copied)]

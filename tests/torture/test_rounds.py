@@ -27,7 +27,6 @@ def test_a_round_compares_every_table_and_a_lake_that_was_changed_behind_its_bac
     assert report.compared >= 10
     assert report.statements > 10
 
-    assert env16.spark is not None
     env16.spark.sql(f"delete from lake.{env16.name}.public.nest where id < 9")
     torture.compare()
     assert {(finding.kind, finding.table) for finding in report.findings} == {("difference", "public.nest")}

@@ -316,7 +316,7 @@ def verified(outcome: Outcome) -> Scene:
 
 def compare(desk: Desk, outcome: Outcome) -> None:
     env = desk.watched.env
-    ledger, (table,) = env.ctx.ledger, env.ctx.ledger.tables.all(env.name)
+    ledger, (table,) = env.ctx.ledger, env.tables
     lsn = ledger.pipelines.get(env.name).position
     assert lsn is not None
     number = ledger.verifications.begin(env.name, mode="whole", lsn=lsn)
@@ -338,7 +338,7 @@ def divergence_suspected(desk: Desk) -> Iterator[None]:
 
 def table_paused(desk: Desk) -> Iterator[None]:
     env = desk.watched.env
-    (table,) = env.ctx.ledger.tables.all(env.name)
+    (table,) = env.tables
     env.ctx.ledger.tables.stop(env.name, table.oid, Trouble.usual("merge-conflict", "changes met absent rows"))
     yield
     env.ctx.ledger.tables.resume(env.name, table.oid)
@@ -352,7 +352,7 @@ def resync_failing(desk: Desk) -> Iterator[None]:
 
 def copy_stalled(desk: Desk) -> Iterator[None]:
     env = desk.watched.env
-    (table,) = env.ctx.ledger.tables.all(env.name)
+    (table,) = env.tables
     env.ledger.execute(f"update penstock.table set state = 'copying' where pipeline = '{env.name}'")
     desk.age("update penstock.load set state = 'copying', finished_at = null, copied_at = null, copy_started_at = then")
     age_files(desk)

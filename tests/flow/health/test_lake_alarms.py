@@ -85,7 +85,7 @@ def test_tables_that_pause_at_once_are_one_message_and_each_ends_by_itself(desk:
     env = desk.watched.env
     env.sql("create table u (id int primary key)")
     capture.capture(env.ctx)
-    tables = {table.name: table.oid for table in env.ctx.ledger.tables.all(env.name)}
+    tables = {table.name: table.oid for table in env.tables}
     for oid in tables.values():
         env.ctx.ledger.tables.stop(env.name, oid, Trouble.usual("merge-conflict", "changes met absent rows"))
 
@@ -109,7 +109,7 @@ def test_a_table_that_waits_for_a_resync_which_is_paused_is_told(desk: Desk) -> 
 
 def stall(desk: Desk) -> Callable[[], None]:
     env = desk.watched.env
-    (table,) = env.ctx.ledger.tables.all(env.name)
+    (table,) = env.tables
     env.ledger.execute(f"update penstock.table set state = 'copying' where pipeline = '{env.name}'")
     desk.age("update penstock.load set state = 'copying', finished_at = null, copied_at = null, copy_started_at = then")
     age_files(desk)

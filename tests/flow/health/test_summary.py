@@ -47,7 +47,7 @@ def test_a_summary_is_received_once_however_late_and_often_runs_come(
         env.ctx.ledger.events.add(
             env.name, slug="slot-dropped", level="error", message="dropped slot x, because it was lost"
         )
-        (table,) = env.ctx.ledger.tables.all(env.name)
+        (table,) = env.tables
         env.ctx.ledger.tables.stop(env.name, table.oid, Trouble.usual("merge-conflict", "changes met absent rows"))
         watched.check()
 
