@@ -73,11 +73,15 @@ class ExpectedState:
 
 def running(ctx: Context) -> ExpectedState:
     """Return what the ledger knows of the pipeline; raises LedgerError when it cannot be worked on now."""
-    record = ctx.ledger.pipelines.get(ctx.name)
+    return expected(ctx.ledger.pipelines.get(ctx.name))
+
+
+def expected(record: PipelineRecord) -> ExpectedState:
+    """Return what is known of a pipeline that can be worked on now; raises LedgerError("pipeline-halted" | "not-bootstrapped")."""
     if record.state == "halted":
         raise LedgerError(
             "pipeline-halted",
-            f"pipeline {ctx.name} was halted by {record.halted_slug}: {record.halted_reason} "
+            f"pipeline {record.name} was halted by {record.halted_slug}: {record.halted_reason} "
             f"Follow docs/runbooks/{record.halted_slug}.md, then resume it",
         )
     return ExpectedState.of(record)

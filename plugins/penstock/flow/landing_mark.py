@@ -28,9 +28,12 @@ def ensure(ctx: Context) -> None:
     ctx.ledger.pipelines.note_landing(ctx.name, mark, marked=True)
 
 
-def require(ctx: Context) -> None:
-    """Raise LakeError("landing-changed") where the zone is not the one that is marked; without a mark there is nothing landed."""
-    record = ctx.ledger.pipelines.get(ctx.name)
+def require(ctx: Context, record: PipelineRecord | None = None) -> None:
+    """Raise LakeError("landing-changed") where the zone is not the one that is marked; without a mark there is nothing landed.
+
+    `record` is what the ledger knows of the pipeline, where that was read just now.
+    """
+    record = record or ctx.ledger.pipelines.get(ctx.name)
     if record.landing_marked:
         _require(ctx, record, _found(ctx))
 

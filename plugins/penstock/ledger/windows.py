@@ -6,7 +6,7 @@ captures at once, a killed one and one that woke up late cannot lose or repeat a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -21,11 +21,11 @@ from penstock.ledger.json_codec import relation_to_json
 from penstock.ledger.loads import BUILDS, FETCHES, loads
 from penstock.ledger.merge_queue import MergeQueue
 from penstock.ledger.pipelines import find, lock, lock_active
-from penstock.ledger.records import CutRecord, Row, WindowRecord, WindowState
+from penstock.ledger.records import CutRecord, PipelineRecord, Row, WindowRecord, WindowState
 from penstock.ledger.relation_records import ColumnLook, RelationAttnums, RelationNumbers, RelationRecord
 from penstock.ledger.relations import RelationVersions
 from penstock.ledger.session import Part, Transaction
-from penstock.ledger.table_records import TableRecord
+from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.ledger.tables import tables as tables_of
 from penstock.lsn import Lsn
 from penstock.wire.messages import Relation
@@ -38,6 +38,15 @@ class WindowPace(Row):
     wal_bytes: int
     read_bytes: int | None
     seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerSnapshot:
+    """Hold what a look at the catalog is held against, all read at one moment: the pipeline, its tables, and what is built of them."""
+
+    pipeline: PipelineRecord
+    tables: tuple[TableRecord, ...]
+    builds: tuple[LoadRecord, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +99,12 @@ class Windows(Part):
             if not transaction.change("windows/plan_window", name=name, from_lsn=from_lsn, attempt=attempt, **facts):
                 raise moved(name, from_lsn, known.position)
             return _window(transaction, name, from_lsn)
+
+    def snapshot(self, name: str, *, but: Collection[int] = ()) -> LedgerSnapshot:
+        """Return what is known of a pipeline, its tables, `but` some, and the builds that hold rows; raises LedgerError("not-bootstrapped")."""
+        with self.transaction(frozen=True) as transaction:
+            built = loads(transaction, name, BUILDS, states=["building", "ready"])
+            return LedgerSnapshot(find(transaction, name), tuple(tables_of(transaction, name, but=but)), tuple(built))
 
     def looked_xid(self, name: str) -> int | None:
         """Return below which id all transactions had ended when the catalog was last looked at, or None before any window."""

@@ -28,7 +28,7 @@ from penstock.flow.capture.slot_check import SourceState
 from penstock.flow.capture.window import Written, plan_window, sweep, write_window
 from penstock.flow.changelog import late_changes
 from penstock.flow.context import Context
-from penstock.flow.guards import ExpectedState, running, slot_work
+from penstock.flow.guards import ExpectedState, expected, slot_work
 from penstock.flow.schema import evidence
 from penstock.flow.schema import run as schema
 from penstock.flow.schema.publication_options import follow_options
@@ -176,24 +176,28 @@ def _prepare(
     ctx: Context, conn: session.SourceSession, *, patterns: bool, limit: Lsn | None, ahead: Lsn | None
 ) -> _Due:
     """Hold ledger and source against each other, let them follow each other, and plan the window, to `ahead` where that is read."""
-    record = running(ctx)
-    landing_mark.require(ctx)
+    pipeline = ctx.ledger.pipelines.get(ctx.name)
+    record = expected(pipeline)
+    landing_mark.require(ctx, pipeline)
     end = server_info.position(conn)
     # after the position: so the catalog knows every column that the window can bring
-    known = schema.unchanged_stamps(ctx)
+    stamps = schema.unchanged_stamps(ctx)
     chosen = ctx.pipeline.tables if patterns else None
     trigger = ddl_trigger.read_trigger(conn) if ctx.pipeline.source.ddl_trigger else None
-    found = catalog_snapshot.read_catalog(conn, record.publication, patterns=chosen, known=known)
+    found = catalog_snapshot.read_catalog(conn, record.publication, patterns=chosen, known=stamps)
     before = slot_check.read_rest(conn, record, found.publication, end.flushed)
     heal(ctx, conn, record, before)
     if end.seen is not None:
         ctx.ledger.changelogs.note_source_clock(ctx.name, at=end.seen, lsn=end.flushed, looked_at=end.time)
     if follow_patterns(ctx, conn, found, on_standby=before.server.in_recovery):
-        found = catalog_snapshot.read_catalog(conn, record.publication, known=known)
+        found = catalog_snapshot.read_catalog(conn, record.publication, known=stamps)
         slot_check.same_publication(record, found.publication.oid if found.publication else None)
-    follow_options(ctx, conn, found.publication, found.tables)
-    follow_publication(ctx, conn, found, position=record.position)
-    look = schema.follow(ctx, conn, found, None if trigger is None else trigger.token or "")
+    known = ctx.ledger.windows.snapshot(ctx.name, but=found.unchanged)
+    if follow_options(ctx, conn, found.publication, known.pipeline.publishing, found.tables):
+        known = ctx.ledger.windows.snapshot(ctx.name, but=found.unchanged)
+    if follow_publication(ctx, conn, found, known, position=record.position):
+        known = ctx.ledger.windows.snapshot(ctx.name, but=found.unchanged)
+    look = schema.follow(ctx, conn, found, known, None if trigger is None else trigger.token or "")
     recent = ctx.ledger.windows.recent(ctx.name, _RECENT)
     reach = ahead or _reach(ctx, recent, record.position, before)
     upto = Lsn(min(end.flushed, reach, limit or end.flushed))
@@ -215,12 +219,15 @@ def _reach(ctx: Context, recent: Sequence[WindowPace], position: Lsn, before: So
 
 def _judge_again(ctx: Context, conn: session.SourceSession, due: _Due) -> None:
     """Judge everything again between peek and staging: what another session did meanwhile may have cost us changes."""
-    if (standing := running(ctx).position) != due.known.position:  # another run, because this one has lost the lock
+    pipeline = ctx.ledger.pipelines.get(ctx.name)
+    if (
+        standing := expected(pipeline).position
+    ) != due.known.position:  # another run, because this one has lost the lock
         raise moved(ctx.name, due.known.position, standing)
     published = publication.read_publication(conn, due.known.publication)
     now = slot_check.read_rest(conn, due.known, published, server_info.flushed(conn))
     slot_check.judge_again(due.known, due.before, now)
-    follow_options(ctx, conn, published)
+    follow_options(ctx, conn, published, pipeline.publishing)
     if due.logical is Logical.PROVED and ddl_trigger.read_trigger(conn) != due.trigger:
         raise SourceError(
             "source-error",

@@ -6,7 +6,7 @@ does that, and a name that another table is to have pauses the table that was gi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from penstock.errors import Trouble
@@ -24,17 +24,17 @@ Target = tuple[str, ...]
 _LATER = ("ready", "new")  # what is being copied first has no name in the lake, and a copy that goes by the old one
 
 
-def follow(ctx: Context, found: CatalogSnapshot) -> None:
-    """Take over the new names of tables, and pause those of which the lake's name is another table's."""
+def follow(ctx: Context, found: CatalogSnapshot, tables: Iterable[TableRecord]) -> bool:
+    """Take over the new names of these tables, and pause those of which the lake's name is another table's; return whether there were any."""
     now = found.by_oid
     changed = [
         record
-        for record in ctx.ledger.tables.all(ctx.name, but=found.unchanged)
+        for record in tables
         if _renamed(record, now)
         and (record.state == "new" or on_change(ctx.pipeline, record.schema, record.name) == "follow")
     ]
     if not changed:
-        return
+        return False
     moving = {record.oid: renamed(ctx, record, now[record.oid]) for record in changed}
     known = {record.oid: record for record in ctx.ledger.tables.all(ctx.name)}
     wanted = {
@@ -59,6 +59,7 @@ def follow(ctx: Context, found: CatalogSnapshot) -> None:
             f"{'.'.join(facts.renamed_to or facts.target)}, is {known[holder].qualified}'s: rename one of them"
         )
         table_status.stop(ctx, known[oid], Trouble("target-clash", reason, "resume"))
+    return True
 
 
 def clashes(moving: Mapping[int, TableFacts], wanted: Mapping[int, Target]) -> dict[int, int]:

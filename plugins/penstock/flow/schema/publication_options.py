@@ -31,15 +31,18 @@ def begin(ctx: Context, found: PublicationFacts) -> None:
 
 
 def follow_options(
-    ctx: Context, conn: SourceSession, found: PublicationFacts | None, tables: Iterable[SourceTable] = ()
-) -> None:
-    """Hold the publication's options against the ledger's; where it was altered, pause what that concerns.
+    ctx: Context,
+    conn: SourceSession,
+    found: PublicationFacts | None,
+    before: Publishing | None,
+    tables: Iterable[SourceTable] = (),
+) -> bool:
+    """Hold the publication's options against those `before`, which the ledger has; where it was altered, pause what that concerns.
 
-    `tables` are those of the look: one whose key is not sent any more is paused for that.
+    `tables` are those of the look: one whose key is not sent any more is paused for that. Return whether the ledger was changed.
     """
     if found is None:  # that it is missing is the slot's verdict
-        return
-    before = ctx.ledger.pipelines.get(ctx.name).publishing
+        return False
     now = publishing_of(found, before, ctx.pipeline.source.publish)
     if before is not None and before.stamp != now.stamp:
         known = [
@@ -50,6 +53,7 @@ def follow_options(
         _pause_without_key(ctx, {table.oid: table for table in tables}, known, now)
     elif before != now:  # the first look, or `source.publish` says something else
         ctx.ledger.pipelines.note_publishing(ctx.name, now)
+    return before != now
 
 
 def _pause_without_key(

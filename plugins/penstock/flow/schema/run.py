@@ -18,6 +18,7 @@ from penstock.flow.schema.apply_plan import Known, apply, await_copy, retire_row
 from penstock.flow.schema.rewritten import Rewritten, open_case, waiting_files
 from penstock.flow.schema.undecided import Undecided, plan_of
 from penstock.ledger.table_records import TableRecord, TableState
+from penstock.ledger.windows import LedgerSnapshot
 from penstock.lsn import Lsn
 from penstock.shapes import enum_labels
 from penstock.shapes.accepted import Accepted
@@ -51,14 +52,16 @@ def unchanged_stamps(ctx: Context) -> dict[int, str]:
     return ctx.ledger.tables.looked(ctx.name, WATCHED)
 
 
-def follow(ctx: Context, conn: SourceSession, snapshot: CatalogSnapshot, trigger: str | None = None) -> Look:
+def follow(
+    ctx: Context, conn: SourceSession, snapshot: CatalogSnapshot, ledger: LedgerSnapshot, trigger: str | None = None
+) -> Look:
     """Hold the source's tables against the ledger's: save added columns, pause what changed otherwise.
 
     `trigger` is the token of the source's event trigger as it was no later than the look, empty where that may miss commands.
     """
     now = {oid: types.as_chosen(ctx.pipeline, table) for oid, table in snapshot.by_oid.items()}
     cases: list[Undecided | Rewritten] = []
-    publishing = ctx.ledger.pipelines.get(ctx.name).publishing
+    publishing = ledger.pipeline.publishing
     sent = publishing.sent if publishing else None
     place = cache(lambda: server_info.sight(conn).lsn)  # after the look, and so after whatever a lost partition took
     if now or trigger is not None:
@@ -70,10 +73,10 @@ def follow(ctx: Context, conn: SourceSession, snapshot: CatalogSnapshot, trigger
             unchanged=snapshot.unchanged,
         )
     named_objects.note(ctx, now.values())
-    for record in ctx.ledger.tables.all(ctx.name, but=snapshot.unchanged):
+    for record in ledger.tables:
         if record.state in WATCHED and record.left_lsn is None and record.oid in now:
             cases += _follow(ctx, conn, record, now[record.oid], place, sent=sent, is_logged=bool(trigger))
-    for rebuild in ctx.ledger.loads.builds(ctx.name, states=["building", "ready"]):
+    for rebuild in ledger.builds:
         if rebuild.cause != "shadow":
             cases += _follow(ctx, conn, rebuild, now.get(rebuild.oid), place, sent=sent)
     if stamped := {

@@ -16,6 +16,7 @@ from penstock.flow.schema import names
 from penstock.flow.schema.facts import table_facts
 from penstock.flow.schema.publication_options import hide
 from penstock.ledger.table_records import TableRecord
+from penstock.ledger.windows import LedgerSnapshot
 from penstock.lsn import Lsn
 from penstock.shapes.source_table import SourceTable
 from penstock.shapes.table_facts import TableFacts
@@ -53,24 +54,28 @@ def member_changes(known: Iterable[TableRecord], found: CatalogSnapshot, *, spli
     )
 
 
-def follow_publication(ctx: Context, conn: SourceSession, found: CatalogSnapshot, *, position: Lsn) -> None:
-    """Note in the ledger which tables joined and left.
+def follow_publication(
+    ctx: Context, conn: SourceSession, found: CatalogSnapshot, known: LedgerSnapshot, *, position: Lsn
+) -> bool:
+    """Note in the ledger, as it was `known` at this look, which tables joined and left; return whether it was changed.
 
     `position` is where the last window ended: a table that was published at the look for that window, and is not now,
     was published through there at least.
     """
-    split = "via_root" in ctx.ledger.pipelines.get(ctx.name).withheld
-    changes = member_changes(ctx.ledger.tables.all(ctx.name, but=found.unchanged), found, split=split)
+    changes = member_changes(known.tables, found, split="via_root" in known.pipeline.withheld)
     for record, table in changes.back:
         hide(ctx, conn, {table.oid: table.membership}, [record], came_back_reason(ctx, record, table))
     there = {relation.oid for relation in found.relations}
     for record in changes.left:
         _leave(ctx, record, position, exists=record.oid in there)
-    names.follow(ctx, found)  # before others take the names that are free now
+    gone = changes.back or changes.left
+    there_now = ctx.ledger.tables.all(ctx.name, but=found.unchanged) if gone else known.tables
+    renamed = names.follow(ctx, found, there_now)  # before others take the names that are free now
     if changes.joined:
         sight = server_info.sight(conn)  # after the tables were read: whoever wrote before they joined has a lower id
         for table in changes.joined:
             _join(ctx, table, sight)
+    return bool(renamed or gone or changes.joined)
 
 
 def came_back(record: TableRecord, table: SourceTable) -> bool:
