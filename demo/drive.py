@@ -15,10 +15,11 @@ from demo.fresh import NAME
 from demo.report import Figures
 from demo.watch import Watch
 from demo.workload import Totals
+from penstock.compare.report import Comparison
 from penstock.config.connections import Connection
 from penstock.config.model import Pipeline, load_pipeline
 from penstock.flow.context import Context
-from penstock.flow.verify.compare import Comparison, compare
+from penstock.flow.verify.compare import compare
 from penstock.landing.zone import LandingZone
 from penstock.lsn import Lsn
 from stack.airflow.rest_api import AirflowApi, Json

@@ -1,7 +1,7 @@
 """Source against lake after a round: every table that the pipeline calls ready has to be equal, under its own name.
 
 What is compared is read from the catalog here, by name, not by the pipeline's code; rows are compared by
-`penstock.flow.verify.compare`, which shares nothing with the way by which rows came into the lake.
+`penstock.compare.rows`, which shares nothing with the way by which rows came into the lake.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from penstock.compare.lake_reader import lake_reader, sql_catalog
 from penstock.compare.report import ComparedColumn, ComparedTable
+from penstock.compare.rows import compare_table
 from penstock.errors import PenstockError
-from penstock.flow.verify.compare import compare_table
 from penstock.ledger.table_records import TableRecord
 from penstock.source.text_rows import rendered
 from tests.pipeline_env import PipelineEnv

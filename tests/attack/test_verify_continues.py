@@ -9,15 +9,14 @@ from typing import Any
 
 import pytest
 
+from penstock.compare.fingerprint import Fingerprint
 from penstock.compare.lake_reader import lake_reader, sql_catalog
 from penstock.compare.report import ComparedTable, TableComparison
 from penstock.config.connections import Connection
 from penstock.errors import LakeError
 from penstock.flow.context import Context
 from penstock.flow.verify import compare
-from penstock.flow.verify import run as verifying
-from penstock.flow.verify.report import finding
-from penstock.flow.verify.run import Verification, require_equal, verify
+from penstock.flow.verify.run import Verification, finding, require_equal, verify
 from penstock.lsn import Lsn
 from tests.pipeline_env import PipelineEnv
 
@@ -187,7 +186,7 @@ def test_what_changes_while_it_is_compared_is_no_difference(
     while_read(
         env16,
         monkeypatch,
-        verifying,
+        compare,
         "fingerprint",
         "truncate m1; drop table gone; truncate t; insert into t values (1)",
     )
@@ -198,14 +197,14 @@ def test_what_changes_while_it_is_compared_is_no_difference(
 
     # without a barrier there is no position: it takes a later look
     env16.follow()
-    tried, left = compare._tried, ["truncate t; insert into t values (1, null)"]
+    fingerprint, left = compare.fingerprint, ["truncate t; insert into t values (1, null)"]
 
-    def meanwhile(table: ComparedTable, *arguments: Any) -> TableComparison:
+    def meanwhile(table: ComparedTable, *arguments: Any) -> Fingerprint:
         if left and table.name == "t":  # when the rows of another table have fixed the moment
             env16.sql(left.pop())
-        return tried(table, *arguments)
+        return fingerprint(table, *arguments)
 
-    monkeypatch.setattr(compare, "_tried", meanwhile)
+    monkeypatch.setattr(compare, "fingerprint", meanwhile)
     compared = {table.name: table for table in compare.compare(env16.ctx).tables}
     assert any("public.t: could not be read, [table-rewritten]" in line for line in env16.lines)
     assert compared["t"].trouble is None

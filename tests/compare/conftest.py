@@ -11,13 +11,15 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.compare.lake_reader import sql_catalog
+from penstock.compare.lake_reader import lake_reader, sql_catalog
+from penstock.compare.report import ComparedColumn, ComparedTable, TableComparison
+from penstock.compare.rows import compare_table
 from penstock.config.connections import Connection
 from penstock.engine import casts, duck
 from penstock.engine.files import Files
 from penstock.engine.order import Resources
-from penstock.flow.verify.compare import ComparedColumn, ComparedTable, TableComparison, compare_tables
 from penstock.lake.names import identifier
+from penstock.source.text_rows import rendered
 from penstock.values.lake_types import MISFITS_COLUMN, mapping
 from stack.servers.postgres import Database, Server
 from tests.conftest import LakeCatalog
@@ -104,16 +106,17 @@ class Bench:
     def path(self, target: tuple[str, ...]) -> str:
         return ".".join(map(identifier, (self.catalog, *target)))
 
-    def compare(self, table: ComparedTable, **options: object) -> TableComparison:
-        (found,) = compare_tables(
-            self.connection,
-            [table],
-            self.catalog,
-            self.properties,
-            seconds=60,
-            **options,  # type: ignore[arg-type]
-        ).tables
-        return found
+    def compare(self, table: ComparedTable, snapshot: int | None = None) -> TableComparison:
+        """Compare a table with the lake's current, or the named, snapshot."""
+        with (
+            rendered(self.connection, seconds=60) as texts,
+            lake_reader(self.catalog, self.properties) as lake,
+        ):
+            return compare_table(
+                table,
+                lambda table, columns: texts.rows(table.relations, columns, table.where, table.part),
+                lake.table(table.target, snapshot),
+            )
 
 
 def connection_to(database: Database) -> Connection:

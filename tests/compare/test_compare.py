@@ -9,10 +9,10 @@ from urllib.parse import urlparse
 
 import pytest
 
+from penstock.compare import rows as compared_rows
 from penstock.compare.lake_reader import lake_reader
+from penstock.compare.report import ComparedColumn, ComparedTable, TableComparison
 from penstock.errors import LakeError
-from penstock.flow.verify import compare as compare_module
-from penstock.flow.verify.compare import ComparedColumn, ComparedTable, TableComparison, compare_tables
 from tests.compare.conftest import Bench
 
 pytestmark = pytest.mark.spark
@@ -131,9 +131,9 @@ def test_rows_deleted_by_vectors_are_gone_from_the_lake_too(bench: Bench) -> Non
     bench.spark.sql(f"delete from {bench.path(table.target)} where id % 2 = 0")
     found = bench.compare(table)
     assert counts(found) == (50, 0, 0)
-    assert len(found.first) == compare_module.EXAMPLES
+    assert len(found.first) == compared_rows.EXAMPLES
     assert before is not None
-    assert bench.compare(table, snapshots={table.target: before[0]}).equal
+    assert bench.compare(table, before[0]).equal
     bench.execute("delete from thinned where id % 2 = 0")
     assert bench.compare(table).equal
 
@@ -214,25 +214,6 @@ def test_a_single_column_of_nulls_has_as_many_rows_as_it_has(bench: Bench) -> No
     assert found.source_rows == 5
 
 
-def test_all_tables_are_read_as_of_one_moment(bench: Bench) -> None:
-    tables = []
-    for name in ("early", "late"):
-        bench.execute(f"create table {name} (id int primary key); insert into {name} values (1)")
-        tables.append(bench.mirror(name, ("compare", name), ("id",)))
-    said: list[str] = []
-
-    def write_meanwhile(line: str) -> None:
-        said.append(line)
-        bench.execute(f"insert into late values ({len(said) + 1})")
-
-    args = (bench.connection, tables, bench.catalog, bench.properties)
-    assert compare_tables(*args, seconds=60, progress=write_meanwhile).equal
-    assert said == [f"public.{name}: equal, 1 row in the source, 1 in the lake" for name in ("early", "late")]
-    again = compare_tables(*args, seconds=60)
-    assert [table.equal for table in again.tables] == [True, False]
-    assert (again.equal, again.rows) == (False, 4)
-
-
 def test_when_too_much_differs_a_part_is_counted_and_said_to_be_one(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -244,7 +225,7 @@ def test_when_too_much_differs_a_part_is_counted_and_said_to_be_one(
     found = bench.compare(table)
     assert found.whole
     assert counts(found) == (0, 0, 2000)
-    monkeypatch.setattr(compare_module, "EXAMINED_ROWS", 100)
+    monkeypatch.setattr(compared_rows, "EXAMINED_ROWS", 100)
     part = bench.compare(table)
     assert not part.whole
     assert 0 < part.different <= 100
@@ -253,8 +234,8 @@ def test_when_too_much_differs_a_part_is_counted_and_said_to_be_one(
 
 def test_a_catalog_that_does_not_answer_is_named_without_its_password(bench: Bench, mirrored: ComparedTable) -> None:
     wrong = bench.properties | {"uri": bench.properties["uri"].replace("only-for-tests", "pass-never-shown")}
-    with pytest.raises(LakeError) as caught:
-        compare_tables(bench.connection, [mirrored], bench.catalog, wrong, seconds=60)
+    with pytest.raises(LakeError) as caught, lake_reader(bench.catalog, wrong) as lake:
+        lake.table(mirrored.target)
     assert caught.value.slug == "catalog-unreachable"
     assert "never-shown" not in str(caught.value)
 
@@ -273,13 +254,11 @@ def test_a_data_file_that_is_gone_or_cut_short_is_reported_with_its_table(
     for file in data_files(bench, table):
         damage(file)
 
-    found = bench.compare(table)
+    with pytest.raises(LakeError, match=r"compare\.one_file") as caught:
+        bench.compare(table)
 
-    assert not found.equal
-    assert found.trouble is not None
-    assert found.trouble.slug == "lake-unreadable"
-    assert "compare.one_file" in str(found.trouble)
-    assert "not-shown" not in str(found.trouble)
+    assert caught.value.slug == "lake-unreadable"
+    assert "not-shown" not in str(caught.value)
 
 
 def data_files(bench: Bench, table: ComparedTable) -> list[Path]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from penstock.compare.fingerprint import RowHasher
 from penstock.compare.report import ComparedColumn, ComparedTable
-from penstock.flow.verify.compare import fingerprint
+from penstock.compare.rows import fingerprint
 
 Rows = list[tuple[str | None, str | None]]
 

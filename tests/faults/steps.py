@@ -87,7 +87,7 @@ class Step(StrEnum):
     RESULT_WRITTEN = "penstock_spark.json_io:write_text"
     MARK_ADDED = "penstock.ledger.barriers:Barriers.add"
     VERIFICATION_BEGUN = "penstock.ledger.verifications:Verifications.begin"
-    VERIFIED_ROWS_READ = "penstock.flow.verify.run:fingerprint"
+    VERIFIED_ROWS_READ = "penstock.flow.verify.compare:fingerprint"
     MARK_CAPTURED = "penstock.flow.verify.barrier:capture"
 
     @property

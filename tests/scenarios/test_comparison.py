@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from penstock.errors import LedgerError
 from penstock.flow.load import bootstrap
 from penstock.flow.verify.compare import compare
-from penstock.flow.verify.now import verify_now
+from penstock.flow.verify.run import verify_now
 from tests.pipeline_env import PipelineEnv
 
 pytestmark = pytest.mark.spark
@@ -53,13 +55,26 @@ def test_a_pipeline_that_has_caught_up_is_equal_and_one_that_has_not_is_reported
     assert found.rows == 94
     assert "public.sale: equal, 25 rows in the source, 25 in the lake" in env16.lines
 
+    written: list[str] = []
+
+    def write_meanwhile(line: str) -> None:
+        if not written:
+            env16.sql("insert into visit values (now(), 'late'); insert into sale values (999, '2025-01-01', 'late')")
+        written.append(line)
+
+    moment = compare(replace(env16.ctx, progress=write_meanwhile))
+    assert moment.equal, "all tables are read as of one moment"
+    assert written[0].startswith("public.customer: equal")
+    env16.capture()
+    env16.merge()
+
     env16.sql("update customer set name = 'later' where id = 1; drop table visit")
     found = compare(env16.ctx)
     assert not found.equal
     by_name = {table.name: table for table in found.tables}
     assert by_name["customer"].different == 1
     assert by_name["sale"].equal
-    assert list(by_name["visit"].lines()) == ["public.visit: the source does not publish this table"]
+    assert list(by_name["visit"].lines()) == ["public.visit: not compared, the source does not publish it"]
 
     now = verify_now(env16.ctx)
     assert {each.name: each.outcome for each in now.findings} == {
@@ -70,7 +85,7 @@ def test_a_pipeline_that_has_caught_up_is_equal_and_one_that_has_not_is_reported
     assert (now.differing, now.number, now.lsn) == (["public.customer"], None, None)
     assert env16.ctx.ledger.health.alarms(env16.name) == []
     assert verify_now(env16.ctx, tables=["public.sale"]).summary() == {
-        "rows": 25,
+        "rows": 26,
         "equal": 1,
         "differs": 0,
         "skipped": 0,

@@ -25,7 +25,7 @@ from penstock.flow.capture import run as capture
 from penstock.flow.context import Context
 from penstock.flow.health import alarms
 from penstock.flow.verify.compare import compare
-from penstock.flow.verify.now import verify_now
+from penstock.flow.verify.run import verify_now
 from stack import ports
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Database, Server

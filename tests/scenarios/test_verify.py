@@ -283,7 +283,7 @@ def test_a_table_that_is_truncated_while_it_is_compared_is_skipped_and_not_calle
     env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env16.bootstrap(SHOP + "insert into entry values (1, 1)")
-    from penstock.flow.verify import run as module  # noqa: PLC0415
+    from penstock.flow.verify import compare as module  # noqa: PLC0415
 
     read = module.fingerprint
 

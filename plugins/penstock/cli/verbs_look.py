@@ -86,7 +86,6 @@ def verify(
     from penstock.flow.guards import record_errors
     from penstock.flow.load import run as rebuild
     from penstock.flow.merge import run as merge
-    from penstock.flow.verify import now as verify_now
     from penstock.flow.verify import run
 
     def ask(ctx: Context) -> Answer:
@@ -94,7 +93,7 @@ def verify(
             merge.merge(ctx, context.submitter(ctx))
 
         if now:
-            found = verify_now.verify_now(ctx, tables=table or ())
+            found = run.verify_now(ctx, tables=table or ())
         else:
             found = run.verify(ctx, tables=table or (), mode=mode, merge=merge_now)
         if found.differing and not now and ctx.pipeline.verify.on_difference == "resync":

@@ -78,13 +78,13 @@ class TableComparison:
     `missing` rows are in the source only, `extra` ones in the lake only, `different` ones have the same key in both.
     Where `whole` is false, so much differs that only a part was counted. What is `unpromised` is counted and is no
     difference: the publication does not send the changes that would avoid it. `renamed` are columns whose texts are names of other
-    objects, where these alone differ. With `trouble` a side could not be read, and nothing was compared.
+    objects, where these alone differ. With `trouble` a side could not be read, and with a reason why it was `skipped` neither
+    was: nothing was compared.
     """
 
     schema: str
     name: str
     target: Target
-    in_source: bool = True
     in_lake: bool = True
     source_rows: int = 0
     lake_rows: int = 0
@@ -98,14 +98,19 @@ class TableComparison:
     unpromised: tuple[str, ...] = ()
     renamed: tuple[str, ...] = ()
     trouble: PenstockError | None = None
+    skipped: str | None = None
 
     @property
     def equal(self) -> bool:
         """Return whether both sides were read, and have the same columns and the same rows, as far as that is promised."""
-        if self.trouble is not None:
+        if self.trouble is not None or self.skipped is not None or not self.in_lake:
             return False
-        there = self.in_source and self.in_lake
-        return there and not (any(self.broken.values()) or self.columns_missing or self.columns_extra)
+        return not (any(self.broken.values()) or self.columns_missing or self.columns_extra)
+
+    @property
+    def rewritten(self) -> bool:
+        """Return whether it was not compared because the snapshot does not see its rows any more."""
+        return self.trouble is not None and self.trouble.slug == "table-rewritten"
 
     @property
     def broken(self) -> dict[str, int]:
@@ -136,14 +141,14 @@ class TableComparison:
     def _counts(self) -> dict[str, int]:
         return {"missing": self.missing, "extra": self.extra, "different": self.different}
 
-    def lines(self) -> Iterator[str]:
-        """Describe the table in sentences, without a value."""
-        name = f"{self.schema}.{self.name}"
+    def lines(self, label: str = "") -> Iterator[str]:
+        """Describe the table, or what the label names of it, in sentences, without a value."""
+        name = label or f"{self.schema}.{self.name}"
         if self.trouble is not None:
             yield f"{name}: could not be read, {self.trouble}"
             return
-        if not self.in_source:
-            yield f"{name}: the source does not publish this table"
+        if self.skipped is not None:
+            yield f"{name}: not compared, {self.skipped}"
             return
         if not self.in_lake:
             yield f"{name}: the lake has no table {'.'.join(self.target)}"
@@ -179,11 +184,6 @@ class Comparison:
     def unreadable(self) -> dict[str, PenstockError]:
         """Name the tables of which a side could not be read, with the reason."""
         return {f"{table.schema}.{table.name}": table.trouble for table in self.tables if table.trouble is not None}
-
-    @property
-    def differs(self) -> bool:
-        """Return whether a table that was read on both sides differs."""
-        return any(table.trouble is None and not table.equal for table in self.tables)
 
     @property
     def rows(self) -> int:

@@ -7,50 +7,68 @@ A table that cannot be read is a finding, and the others are compared.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
-import pyarrow as pa
-
-from penstock.compare.fingerprint import Fingerprint
-from penstock.compare.lake_reader import LakeReader, LakeTable, lake_reader, sql_catalog
-from penstock.compare.report import ComparedTable
-from penstock.errors import LakeError
+from penstock.compare.lake_reader import LakeReader, LakeTable
+from penstock.compare.report import TableComparison
+from penstock.conditions import Directive
+from penstock.errors import LakeError, LedgerError
 from penstock.flow.context import Context
-from penstock.flow.guards import running
+from penstock.flow.guards import require_named, running
 from penstock.flow.health import alarms
 from penstock.flow.health.alerts import Deliver, no_delivery
 from penstock.flow.verify.barrier import Merge, cut_at, marked_snapshot
-from penstock.flow.verify.compare import compare_table, compared, fingerprint
-from penstock.flow.verify.report import UNPUBLISHED, Verification, finding, require_equal
-from penstock.flow.verify.sampling import Chosen, choose
+from penstock.flow.verify.compare import Comparer, SourceSide, compare, known_tables, open_lake
+from penstock.flow.verify.sampling import choose
 from penstock.lake.columns import columns_stamp
 from penstock.ledger.records import CutRecord
 from penstock.ledger.table_records import TableRecord
-from penstock.ledger.verifications import Finding, Mode, Outcome
-from penstock.source import catalog, catalog_snapshot
-from penstock.source.reading import TableError, of_one_table
-from penstock.source.slot import Exported
-from penstock.source.text_rows import rendered
+from penstock.ledger.verifications import Finding, Mode
+from penstock.lsn import Lsn
 from penstock.units import several
-
-__all__ = ["Verification", "require_equal", "verify"]
 
 _Step = TypeVar("_Step")
 _REWRITTEN = "it was truncated, rewritten, renamed or dropped since the position"
+_NOT_IN_CUT: Mapping[str, Any] = {"state": "unknown"}
 
 
 @dataclass(frozen=True, slots=True)
-class _SourceSide:
-    """Hold what was chosen, and the source's side of it; without a fingerprint there is a reason, or trouble."""
+class Verification:
+    """Report one verification; one without a barrier has neither a number in the ledger nor a position."""
 
-    chosen: Chosen
-    table: ComparedTable | None = None
-    here: Fingerprint | None = None
-    reason: str | None = None
-    trouble: str | None = None
+    findings: tuple[Finding, ...]
+    number: int | None = None
+    lsn: Lsn | None = None
+
+    @property
+    def differing(self) -> list[str]:
+        """Name the tables in which source and lake differ."""
+        return sorted({f"{each.schema}.{each.name}" for each in self.findings if each.outcome == "differs"})
+
+    @property
+    def unreadable(self) -> list[str]:
+        """Name the tables of which a side could not be read."""
+        return sorted({f"{each.schema}.{each.name}" for each in self.findings if each.outcome == "unreadable"})
+
+    @property
+    def rows(self) -> int:
+        """Count the rows of the source that were compared."""
+        return sum(each.source_rows for each in self.findings)
+
+    def summary(self) -> dict[str, object]:
+        """Return the figures as plain data for logs and XCom."""
+        outcomes = [each.outcome for each in self.findings]
+        recorded = {} if self.number is None else {"verification": self.number, "lsn": str(self.lsn)}
+        return {
+            **recorded,
+            "rows": self.rows,
+            **{outcome: outcomes.count(outcome) for outcome in ("equal", "differs", "skipped", "unreadable")},
+            "differing": self.differing,
+            "unread": self.unreadable,
+        }
 
 
 def verify(
@@ -70,23 +88,45 @@ def verify(
     LakeError("verify-late"), and whatever capture and merge raise.
     """
     running(ctx)
-    properties = {**sql_catalog(ctx.catalog), **(lake_properties or {})}
-    with lake_reader(ctx.pipeline.lake.catalog, properties) as lake, ctx.ledger.locks.hold(ctx.name, "verify"):
+    with open_lake(ctx, lake_properties) as lake, ctx.ledger.locks.hold(ctx.name, "verify"):
         chosen = choose(ctx, lake, tables, mode)
         with marked_snapshot(ctx, "verify") as exact:
             number = ctx.ledger.verifications.begin(ctx.name, mode=mode, lsn=exact.lsn)
             ctx.progress(f"verifying at {exact.lsn}: {several(len({each.record.oid for each in chosen}), 'table')}")
-            run = _Run(ctx, exact, lake, number)
-            read = list(_staged(ctx, "reading the source", run.read_source(chosen), len(chosen), _rows_read))
-            cut = cut_at(ctx, exact.lsn, merge)
-            findings = tuple(
-                _staged(ctx, "comparing with the lake", (run.compare(each, cut) for each in read), len(read), _rows_met)
-            )
+            comparer = Comparer(ctx, exact, "verify")
+            sides = _staged(ctx, "reading the source", comparer.source_sides(chosen), len(chosen), _rows_read)
+            read = [_reported(ctx, side) for side in sides]
+            at_cut = _AtCut(ctx, lake, cut_at(ctx, exact.lsn, merge))
+            found = (_record(ctx, number, side, comparer.with_lake(side, at_cut.table)) for side in read)
+            findings = tuple(_staged(ctx, "comparing with the lake", found, len(read), _rows_met))
         ctx.ledger.verifications.finish(number)
         alarms.compared(ctx, [each.oid for each in findings], deliver)
         keep = timedelta(seconds=ctx.pipeline.health.keep)
         ctx.ledger.verifications.trim(ctx.name, before=datetime.now(UTC) - keep)
     return Verification(findings, number, exact.lsn)
+
+
+def verify_now(
+    ctx: Context, *, tables: Sequence[str] = (), lake_properties: Mapping[str, str] | None = None
+) -> Verification:
+    """Compare these tables, or all, paused ones too, as both sides are: for a source without writers, or a paused table.
+
+    What is written meanwhile, or not merged yet, shows as a difference. So nothing is recorded, and no alarm opens. Raises
+    LedgerError("not-bootstrapped") where there is no table yet, ConfigError("table-unknown"), SourceError, LedgerError or
+    LakeError for what concerns all tables, and, once all are compared, what alerts a person at once, such as a damaged source.
+    """
+    known = known_tables(ctx)
+    if not known:  # "all equal" of nothing would be taken for an answer
+        raise LedgerError(
+            "not-bootstrapped", f"expected pipeline {ctx.name} to have tables to compare, it has none yet; bootstrap it"
+        )
+    records = require_named(known, tables) if tables else known
+    found = compare(ctx, records, lake_properties=lake_properties)
+    for trouble in found.unreadable.values():
+        if trouble.directive is Directive.PAGE:
+            raise trouble
+    oids = {record.target: record.oid for record in records}
+    return Verification(tuple(finding(oids[each.target], each) for each in found.tables))
 
 
 def _staged(
@@ -101,7 +141,7 @@ def _staged(
         ctx.stage(what, done, total, rows)
 
 
-def _rows_read(side: _SourceSide) -> int:
+def _rows_read(side: SourceSide) -> int:
     return side.here.rows if side.here else 0
 
 
@@ -109,102 +149,39 @@ def _rows_met(found: Finding) -> int:
     return found.lake_rows
 
 
+def _reported(ctx: Context, side: SourceSide) -> SourceSide:
+    if side.here is not None:
+        ctx.progress(f"read {side.chosen.label}: {several(side.here.rows, 'row')} in the source")
+    return side
+
+
+def _record(ctx: Context, number: int, side: SourceSide, compared: TableComparison) -> Finding:
+    """Record what was found of one table or share."""
+    if compared.rewritten:  # no later look has this position
+        compared = side.chosen.skipped(_REWRITTEN)
+    for line in compared.lines(side.chosen.label):
+        ctx.progress(line)
+    found = finding(side.chosen.record.oid, compared, **side.chosen.place)
+    ctx.ledger.verifications.add_finding(ctx.name, number, found)
+    return found
+
+
 @dataclass(frozen=True, slots=True)
-class _Run:
-    """Carry one verification out."""
+class _AtCut:
+    """Find the lake's tables as their readers see them at a cut."""
 
     ctx: Context
-    exact: Exported
     lake: LakeReader
-    number: int
+    cut: CutRecord
 
-    def read_source(self, chosen: Sequence[Chosen]) -> Iterator[_SourceSide]:
-        """Read the source's side of everything, while the lake is still on its way."""
-        snapshot = catalog_snapshot.read_catalog(self.exact.conn, self.ctx.pipeline.publication)
-        published = snapshot.by_oid
-        for each in chosen:
-            if each.unreadable is not None:
-                yield _SourceSide(each, trouble=each.unreadable)
-            elif each.skipped is not None:
-                yield _SourceSide(each, reason=each.skipped)
-            elif each.record.oid not in published:
-                yield _SourceSide(each, reason=UNPUBLISHED)
-            else:
-                try:
-                    with of_one_table(), self.exact.conn.transaction():
-                        table = catalog.with_filter(
-                            self.exact.conn, self.ctx.pipeline.publication, published[each.record.oid]
-                        )
-                except TableError as error:
-                    yield _failed(each, error)
-                else:
-                    yield self._read_source(each, replace(compared(table, each.record, snapshot.sent), part=each.part))
-
-    def _read_source(self, chosen: Chosen, table: ComparedTable) -> _SourceSide:
-        try:
-            here = fingerprint(table, self._rows)
-        except TableError as error:
-            return _failed(chosen, error)
-        self.ctx.progress(f"read {chosen.label}: {several(here.rows, 'row')} in the source")
-        return _SourceSide(chosen, table, here)
-
-    def _rows(self, table: ComparedTable, columns: Sequence[str]) -> Generator[pa.Table, None, None]:
-        """Read in a transaction of this table's own, so that its lock is held no longer than that."""
-        name, seconds = self.exact.snapshot_name, self.ctx.pipeline.source.read_timeout
-        with (
-            rendered(self.ctx.reader, seconds=seconds, snapshot_name=name, what=f"{self.ctx.name}:verify") as texts,
-            of_one_table(),
-        ):
-            texts.require_same(table.relations)  # a name that is gone could not be read
-            yield from texts.rows(table.relations, columns, table.where, table.part)
-            texts.require_same(table.relations)
-
-    def compare(self, side: _SourceSide, cut: CutRecord) -> Finding:
-        """Compare one table or share with the lake at the cut, and record what was found."""
-        found = self._finding(side, cut)
-        self.ctx.ledger.verifications.add_finding(self.ctx.name, self.number, found)
-        return found
-
-    def _finding(self, side: _SourceSide, cut: CutRecord) -> Finding:
-        if side.trouble is not None:
-            return self._unreadable(side, side.trouble)
-        if side.table is None:
-            return self._skipped(side, side.reason or "")
-        try:
-            there = self._lake_table(side, cut)
-            if isinstance(there, str):
-                return self._skipped(side, there)
-            found = compare_table(side.table, self._rows, there, side.here)
-        except TableError as error:
-            return self._skipped(side, _REWRITTEN) if _is_rewritten(error) else self._unreadable(side, str(error))
-        except LakeError as error:
-            if error.slug != "lake-unreadable":
-                raise
-            return self._unreadable(side, str(error))
-        for line in found.lines():
-            self.ctx.progress(line)
-        return finding(side.chosen.record.oid, found, **side.chosen.place)
-
-    def _changing(self, before: TableRecord, cut: CutRecord) -> str | None:
-        """Say what became of a table since the source was side, or is to become of it after the cut; None for nothing."""
-        now = self._record(before.oid)
-        if columns_stamp(now.columns) != columns_stamp(before.columns):
-            return "its columns changed while it was verified"  # the source was read under the names of before
-        if now.accepted.leaving_after(cut.lsn):
-            return "the rows of a partition that was dropped are still to go"
-        return None
-
-    def _lake_table(self, side: _SourceSide, cut: CutRecord) -> LakeTable | str:
-        """Return the lake's table as its readers see it at the cut, or why it is unknown; raises LakeError."""
-        if reason := self._changing(side.chosen.record, cut):
+    def table(self, record: TableRecord) -> LakeTable | str:
+        """Return the lake's table, or why it is unknown, `record` being from when the source was read; raises LakeError."""
+        before = self._now(record.oid)
+        entry = next((entry for entry in self.cut.tables if entry["oid"] == record.oid), _NOT_IN_CUT)
+        if reason := self._unknown(record, before, entry):
             return reason
-        oid = side.chosen.record.oid
-        entry = next((entry for entry in cut.tables if entry["oid"] == oid), None)
-        if entry is None or entry["state"] != "ready" or entry["complete_through"] != str(cut.lsn):
-            return f"the cut does not hold it: it is {entry['state'] if entry else 'unknown'}"
-        before = self._record(oid)
         found = self.lake.table(before.target)
-        now = self._record(oid)
+        now = self._now(record.oid)
         if now.target != before.target:
             return "it was renamed while it was verified"
         if found is None:
@@ -220,27 +197,61 @@ class _Run:
             return found  # another writer moved it back or put another in its place: that is what readers see
         return "it was replaced while it was verified"
 
-    def _record(self, oid: int) -> TableRecord:
+    def _unknown(self, before: TableRecord, now: TableRecord, entry: Mapping[str, Any]) -> str | None:
+        """Say why the cut does not show the rows that were read, None where it does."""
+        if columns_stamp(now.columns) != columns_stamp(before.columns):
+            return "its columns changed while it was verified"  # the source was read under the names of before
+        if now.accepted.leaving_after(self.cut.lsn):
+            return "the rows of a partition that was dropped are still to go"
+        if entry["state"] != "ready" or entry["complete_through"] != str(self.cut.lsn):
+            return f"the cut does not hold it: it is {entry['state']}"
+        return None
+
+    def _now(self, oid: int) -> TableRecord:
         (found,) = [record for record in self.ctx.ledger.tables.all(self.ctx.name) if record.oid == oid]
         return found
 
-    def _skipped(self, side: _SourceSide, reason: str) -> Finding:
-        self.ctx.progress(f"{side.chosen.label}: not compared, {reason}")
-        return _finding_of(side.chosen, "skipped", reason)
 
-    def _unreadable(self, side: _SourceSide, reason: str) -> Finding:
-        self.ctx.progress(f"{side.chosen.label}: could not be side, {reason}")
-        return _finding_of(side.chosen, "unreadable", reason)
+def finding(oid: int, found: TableComparison, **share: Any) -> Finding:
+    """Return what a comparison of one table, or of one share, found."""
+    if found.trouble is not None:
+        return Finding(oid, found.schema, found.name, "unreadable", reason=str(found.trouble), **share)
+    if found.skipped is not None:
+        return Finding(oid, found.schema, found.name, "skipped", reason=found.skipped, **share)
+    counts: dict[str, Any] = {**found.broken, **share}
+    details = {
+        "in_lake": found.in_lake,
+        "counted_whole": found.whole,
+        "left_out": found.left_out,
+        "columns_missing": list(found.columns_missing),
+        "columns_extra": list(found.columns_extra),
+        "first": [{"kind": row.kind, "key": row.key, "columns": list(row.columns)} for row in found.first],
+    }
+    return Finding(
+        oid,
+        found.schema,
+        found.name,
+        "equal" if found.equal else "differs",
+        source_rows=found.source_rows,
+        lake_rows=found.lake_rows,
+        reason=found.why_renamed,
+        details=details,
+        **counts,
+    )
 
 
-def _failed(chosen: Chosen, error: TableError) -> _SourceSide:
-    return _SourceSide(chosen, reason=_REWRITTEN) if _is_rewritten(error) else _SourceSide(chosen, trouble=str(error))
-
-
-def _is_rewritten(error: TableError) -> bool:
-    return error.slug == "table-rewritten"
-
-
-def _finding_of(chosen: Chosen, outcome: Outcome, reason: str) -> Finding:
-    record = chosen.record
-    return Finding(record.oid, record.schema, record.name, outcome, reason=reason, **chosen.place)
+def require_equal(differing: Sequence[str], lsn: Lsn | str | None, unreadable: Sequence[str] = ()) -> None:
+    """Raise LakeError: "verify-differs" when there are tables that differ, else "verify-unreadable" for those not compared."""
+    at = "now" if lsn is None else f"at {lsn}"
+    if differing:
+        raise LakeError(
+            "verify-differs",
+            f"expected source and lake to be equal {at}, but these tables differ: {', '.join(differing)}; the log of "
+            "the comparison has counts, columns and hashes of keys",
+        )
+    if unreadable:
+        raise LakeError(
+            "verify-unreadable",
+            f"expected to read every table on both sides {at}, but not so: {', '.join(unreadable)}; the log of the "
+            "comparison has the reasons, and all other tables were compared",
+        )

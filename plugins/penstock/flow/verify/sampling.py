@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,11 +17,12 @@ from penstock.compare.pg_text import row_texts, texts
 from penstock.errors import ConfigError, LakeError
 from penstock.flow.context import Context
 from penstock.flow.guards import require_named
+from penstock.flow.verify.compare import Chosen, known_tables
 from penstock.ledger.table_records import TableRecord
 from penstock.ledger.verifications import KeyShare, Mode
 from penstock.shapes.source_table import SourceTable
 from penstock.source import catalog, session
-from penstock.source.key_range import KeyRange, LeadingKey, leading_keys
+from penstock.source.key_range import LeadingKey, leading_keys
 from penstock.source.patterns import Pattern
 from penstock.values.lake_types import mapping
 
@@ -30,41 +30,12 @@ _SAMPLED_ROWS = 1_000_000
 _KEYLESS = "it has no key by which its rows could be cut into shares"
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
-    """Name a table to compare, all of it or one share, or say why it is `skipped`, or `unreadable` in the lake."""
-
-    record: TableRecord
-    share: KeyShare | None = None
-    skipped: str | None = None
-    unreadable: str | None = None
-
-    @property
-    def part(self) -> KeyRange | None:
-        """Return the range of keys to compare, None for all rows."""
-        share = self.share
-        if share is None:
-            return None
-        return KeyRange(share.key_column, share.key_type, share.indexed, share.lower, share.upper)
-
-    @property
-    def place(self) -> dict[str, Any]:
-        """Return the share as a finding names it."""
-        return {"share": self.share.share, "shares": self.share.shares} if self.share else {}
-
-    @property
-    def label(self) -> str:
-        """Name it for a message."""
-        name = f"{self.record.schema}.{self.record.name}"
-        return f"{name} {self.share.share}/{self.share.shares}" if self.share else name
-
-
 def selected(ctx: Context, names: Sequence[str]) -> list[TableRecord]:
     """Return the tables of these names, or without any those that the pipeline file chooses.
 
     Raises ConfigError("table-unknown") with the nearest name.
     """
-    known = [record for record in ctx.ledger.tables.all(ctx.name) if record.state != "dropped"]
+    known = known_tables(ctx)
     if names:
         return require_named(known, names)
     patterns = [Pattern.parse(text) for text in ctx.pipeline.verify.tables]
@@ -86,7 +57,11 @@ def _whole(record: TableRecord) -> Chosen:
     """Choose all rows, unless the table is in no cut anyway: then reading it would be for nothing."""
     if record.state == "ready":
         return Chosen(record)
-    return Chosen(record, skipped=f"it is {record.state}{f' by {record.paused_slug}' if record.paused_slug else ''}")
+    return _skipped(record, f"it is {record.state}{f' by {record.paused_slug}' if record.paused_slug else ''}")
+
+
+def _skipped(record: TableRecord, reason: str) -> Chosen:
+    return Chosen(record, known=Chosen(record).skipped(reason))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +87,14 @@ class _Sample:
         if record.state != "ready" or table is None or table.bytes < self.ctx.pipeline.verify.whole_below:
             yield _whole(record)
         elif not table.key or key is None:
-            yield Chosen(record, skipped=_KEYLESS)
+            yield _skipped(record, _KEYLESS)
         else:
             try:
                 yield from (Chosen(record, share) for share in turn(self._round(record, table, key, shares)))
             except LakeError as error:
                 if error.slug != "lake-unreadable":
                     raise
-                yield Chosen(record, unreadable=str(error))
+                yield Chosen(record, known=Chosen(record).unreadable(error))
 
     def _round(
         self, record: TableRecord, table: SourceTable, key: LeadingKey, shares: Sequence[KeyShare]
