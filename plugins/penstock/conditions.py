@@ -7,14 +7,16 @@ calls nobody, a section of one page says it.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 Level = Literal["warn", "critical"]
 Remedy = Literal["read", "copy", "resume", "person"]
-LEVELS: tuple[Level, ...] = ("warn", "critical")
+LEVELS: tuple[Level, ...] = get_args(Level)
 
 
 class Directive(Enum):
@@ -37,8 +39,8 @@ class Alarm:
     """
 
     level: Level
+    dag: str | None
     worsens: str
-    dag: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,299 +52,242 @@ class Condition:
     """
 
     meaning: str
-    directive: Directive | None = None
-    alarm: Alarm | None = None
-    remedy: Remedy = "resume"
-    is_wrong_call: bool = False
+    directive: Directive | None
+    alarm: Alarm | None
+    remedy: Remedy
+    is_wrong_call: bool
 
 
-def _warn(worsens: str, dag: str | None = None) -> Alarm:
-    return Alarm("warn", worsens, dag)
+_CONDITIONS = """
+# the operator's input
+config-invalid            fail  The pipeline file does not say what Penstock expects.
+connection-missing        call  A connection that the pipeline names is not defined.
+airflow-unreachable       fail  Airflow's own command line did not answer.
+alert-undelivered         retry An alert could not be delivered on one of its channels.
+preflight-failed          fail  The source is not ready for this pipeline; the report lists each finding.
+no-matching-tables        fail  A table pattern of the pipeline matches no table.
+no-usable-identity        fail  A table refuses the application's updates or deletes because it is published, or would.
+table-unknown             call  The pipeline has no table of this name.
+range-invalid             call  The positions given are not a range: the wrong way round, or not landed yet.
+range-unavailable         call  The landing zone no longer holds, or never held, what this range needs.
+shadow-exists             call  The lake has a table under the name that the shadow would get.
+table-not-ready           call  The table's state does not allow this yet.
+scratch-unavailable       fail  The scratch database of a migration's trial could not be made.
+migration-failed          call  A migration did not run to its end on the scratch database.
+# the source
+source-unreachable        retry The source could not be asked: it did not accept the connection, or closed it.
+source-auth               page  The source refused the login or the role lacks a privilege.
+source-timeout            retry The source did not answer within the time limit.
+source-out-of-memory      retry The source ran out of memory while it decoded or read.
+source-disk-full          page  The source's disk is full.
+source-corrupt            page  The source found its own files damaged while it read or decoded.
+decoding-limit            page  The source's limits do not allow what a window or a row takes.
+recovery-conflict         retry The standby cancelled the read, because it conflicted with replay.
+source-error              retry The source answered with an error that has no slug of its own.
+source-changed            halt  Another server, timeline or database answers behind the source's address.
+publication-missing       halt  The publication is gone, was created again, or was created after the slot.
+table-unpublished         call  The table is not in the publication any more.
+slot-missing              halt  The replication slot does not exist.
+slot-exists               fail  A slot of this name exists and is not known to belong to the pipeline.
+slot-dropped              halt  Slot health has dropped the pipeline's slot, as its policy says.
+slot-lost                 halt  The slot was invalidated and can never be read again.
+wal-unreadable            halt  The server cannot read its own WAL where the slot stands.
+slot-ahead                halt  The slot is ahead of the ledger: another session consumed changes.
+nothing-to-recover        call  The slot can still be read: a recovery would copy everything for nothing.
+slot-in-use               retry Another session holds the slot.
+slot-unusable             halt  The slot was made with options that a batch reader cannot use.
+no-free-slot              fail  The server has no free replication slot.
+slot-creation-blocked     retry Open transactions kept the slot from being created in time.
+snapshot-gone             retry The exported snapshot disappeared while tables were copied.
+table-rewritten           retry A table was truncated, rewritten or altered before its copy had read it.
+copy-failed               pause A table could not be copied by bootstrap; its reason says why.
+planning-failed           pause A function in a table's index or statistics fails whenever a query over the table is
+                                planned.
+table-joining             retry Transactions that were open when a table joined keep it from being copied.
+table-added               note  A table joined the publication and waits for its copy.
+schema-followed           note  A table's shape changed at the source, and the lake's table follows.
+table-removed             note  A table left the publication, or was dropped at the source.
+text-not-stored           note  A column's text is the name of another object, and changes with it unseen.
+publication-differs       note  The publication is not what the patterns choose, and Penstock may not alter it.
+# bytes
+protocol-truncated        halt  A message ended before its last field, or continued after it.
+protocol-unknown          halt  A message, flag or column kind is not part of the protocol.
+protocol-sequence         halt  A message came at a place where the protocol does not allow it.
+# the ledger
+ledger-unreachable        retry The control database did not accept the connection or closed it.
+ledger-not-migrated       call  The ledger's schema is not at the version this code needs.
+ledger-conflict           retry Another run holds a newer attempt; this one may change nothing.
+work-under-way            retry Another process does work on this pipeline that must not run twice at once.
+rebuild-open              call  The table is being rebuilt already, in another way.
+archive-kept              fail  A copy would lose rows that only the lake has: their partitions are gone.
+rebuild-given-up          fail  A table could not be rebuilt; the one that readers see is as it was.
+pipeline-halted           halt  The pipeline is halted; its reason says why.
+not-bootstrapped          call  The pipeline has no slot yet: run bootstrap first.
+# the lake
+landing-unreachable       retry The landing zone did not answer.
+landing-unwritable        retry The landing zone could not be written.
+landing-changed           page  Another landing zone is behind landing.uri than the one in which the pipeline lands.
+landing-file-missing      halt  A landing file that a manifest lists is not there or is damaged.
+landing-version           halt  A landing file has a contract version this code does not read.
+interval-invalid          call  An interval to fill ends before it begins, or is not over yet.
+interval-gone             fail  The landing zone does not, or no longer, hold all changes of an interval.
+interval-not-captured     call  The changes of an interval are not captured yet.
+target-clash              page  Two source tables would share one target table.
+spark-failed              retry The Spark application ended without a result.
+catalog-unreachable       retry The lake's catalog did not accept the connection, closed it, or is not set up.
+lake-unreachable          retry The lake's store did not answer, asked to be asked less often, or refused the login.
+lake-unwritable           retry The lake's store could not be written: it is full.
+lake-unreadable           retry A file of the lake is gone or damaged, or was refused.
+clock-skew                page  The clock of Spark's driver is not the ledger's: it is ahead or behind by more than half
+                                a minute.
+publish-conflict          retry Another writer moved a lake table between our read and our publish.
+foreign-commit            pause The lake table has commits that Penstock did not make.
+cuts-unreadable           page  The lake's table of cuts cannot be read: its files are gone or damaged.
+storage-unsupported       pause The lake table is stored in a way that a merge cannot write: format, codec, encryption
+                                or a transform.
+schema-change             pause The source table changed in a way that the stream does not carry.
+publication-changed       pause The publication was altered: it may have left out changes of the table.
+transaction-skipped       pause A transaction that touched the table could not be decoded and was left out.
+divergence                pause A change refers to a row that neither the batch nor the lake has.
+merge-conflict            pause Changes met absent rows, or rows that should have been absent.
+merge-failed              pause The merge of one table ended with an error that has no slug of its own.
+misfit-refused            pause A value does not fit its column and the policy is to stop.
+verify-late               retry Capture and merge did not reach the compared position in time.
+verify-differs            fail  A verification found a table in which source and lake differ.
+verify-unreadable         fail  A table could not be compared: the source or the lake could not be read.
+# alarms about the pipeline's slot
+slot-retained             alarm The slot keeps more WAL on the source's disk than the limit.
+slot-unread               alarm More WAL is waiting to be captured than the limit.
+slot-unreserved           alarm The slot will be lost at the next checkpoint.
+slot-orphaned             alarm The slot belongs to a pipeline that has no table.
+slot-stalled              alarm The slot's confirmed position has stood still over several schedules.
+slot-synced               alarm The slot is a standby's copy of its primary's and cannot be read here.
+slot-idle-timeout         alarm The server may invalidate the slot for idleness between two captures.
+catalog-xmin-old          alarm The slot holds back the vacuuming of the catalogs for too many transactions.
+decoding-spills           alarm Decoding writes most of what it reads to the source's disk.
+# alarms about capture
+capture-paused            alarm The capture DAG is paused.
+capture-failing           alarm The capture DAG fails.
+capture-too-slow          alarm The source writes WAL faster than capture reads it.
+publication-narrow        alarm The publication does not send every kind of change.
+ddl-trigger-missing       alarm The event trigger that source.ddl_trigger asks for is missing, disabled or of another
+                                version.
+# alarms about the server
+slot-abandoned            alarm A slot that is not the pipeline's is inactive and keeps WAL.
+slots-nearly-full         alarm Few replication slots or WAL senders are free.
+transaction-open-long     alarm A transaction that has written has been open for long.
+transaction-prepared-long alarm A prepared transaction has been open for long.
+standby-feedback-off      alarm The source is a standby whose primary may vacuum what the slot needs.
+# alarms about the lake
+divergence-suspected      alarm Changes met other rows in the lake than at the source: the table may have diverged.
+lake-stale                alarm The newest cut shows the source as it was longer ago than the limit.
+merge-paused              alarm The merge DAG is paused while changes wait for it.
+merge-failing             alarm The merge DAG fails while changes wait for it.
+merge-late                alarm Landed changes wait for a merge, and no run of it comes.
+table-paused              alarm A table is paused: readers see it as it was.
+resync-failing            alarm Tables wait for a copy whose DAG fails or is paused.
+copy-stalled              alarm A copy or a rebuild under way has not got on for long.
+maintain-overdue          alarm Maintenance fails, is paused, or has not run for two schedules.
+changelog-overdue         alarm Changelogs are not filled any more: the DAG fails, is paused or does not run.
+verify-overdue            alarm Scheduled verifications fail, are paused, or have not run for two schedules.
+# alarms about what the pipeline stands on
+storage-nearly-full       alarm Little is free on the disk of the landing zone or of the lake.
+slot-unwatched            alarm Slot health is paused or silent: no alarm opens.
+alerts-unheard            alarm Critical alarms have no channel, although warnings have one.
+clocks-differ             alarm The clock of the source or of an Airflow worker is not the ledger's, by more than half a
+                                minute.
+# events of a run or of a changelog
+dag-failed                note  A DAG run failed after all its tries, was killed, or took too long.
+changes-late              note  Changes belong to an interval of the changelogs that was filled before: fill it again.
+"""
+"""A row: the slug; the directive of the error, `call` for a wrong call (which fails), `alarm` for no error; the meaning."""
+
+_ALARMS = """
+no-usable-identity        critical -           with every update that the application cannot make
+source-unreachable        critical slot_health unknown: the slot is not observed
+source-auth               critical resume
+source-disk-full          critical -           at once: without room the server stops
+source-corrupt            critical -           unknown: more may be damaged
+decoding-limit            critical -
+slot-missing              critical recover     it is final
+slot-lost                 critical recover     it is final
+pipeline-halted           critical resume
+landing-changed           critical resume
+target-clash              critical resume
+clock-skew                critical merge       as time passes: nothing is published
+cuts-unreadable           critical resync      as time passes: no merge can publish
+verify-differs            critical resync      with every reader who trusts it
+verify-unreadable         critical verify      its rows are unproven
+slot-retained             critical capture
+slot-unread               critical capture
+slot-unreserved           critical capture     minutes, until the next checkpoint
+slot-orphaned             critical -
+slot-stalled              critical capture
+slot-synced               critical -           nothing is captured
+slot-idle-timeout         critical -           one missed run can do it
+catalog-xmin-old          critical -           days
+decoding-spills           warn     -           it only costs time
+capture-paused            critical capture
+capture-failing           critical capture
+capture-too-slow          critical capture     ever faster: a longer queue reads slower
+publication-narrow        critical -           with every change that it leaves out
+ddl-trigger-missing       warn     -           not at all: a change of columns may cost a copy
+slot-abandoned            critical -
+slots-nearly-full         warn     -           the next that needs one is refused
+transaction-open-long     warn     -           slowly: WAL stays, every capture reads more
+transaction-prepared-long warn     -           slowly: WAL stays, every capture reads more
+standby-feedback-off      critical -           any vacuum can do it
+divergence-suspected      critical verify      with every reader who trusts it
+lake-stale                critical merge       as time passes: readers decide by old rows
+merge-paused              critical merge       as time passes
+merge-failing             critical merge       as time passes
+merge-late                critical merge       as time passes
+table-paused              warn     resume      as time passes: its rows get older
+resync-failing            warn     resync      as time passes
+copy-stalled              warn     resync      slowly: a copy's snapshot holds back vacuum on the source
+maintain-overdue          warn     maintain    slowly: reads get slower, the lake grows
+changelog-overdue         warn     changelog   until landing.retention: then an interval cannot be filled any more
+verify-overdue            warn     verify      not by itself: what differs stays unseen
+storage-nearly-full       critical maintain    as fast as the source writes, and faster during copies
+slot-unwatched            critical slot_health unseen
+alerts-unheard            warn     -           with the next alarm
+clocks-differ             warn     -           not by itself: times of two clocks are compared
+"""
+"""A row: the slug; the alarm's highest level; its DAG; how fast things get worse, which is usually as fast as the source writes."""
+
+_REMEDIES: dict[str, Remedy] = {
+    "no-usable-identity": "person",
+    **dict.fromkeys(("copy-failed", "schema-change", "publication-changed", "transaction-skipped"), "copy"),
+}
+_WRONG_CALL, _NO_ERROR = "call", "alarm"
 
 
-def _critical(worsens: str = "as fast as the source writes", dag: str | None = None) -> Alarm:
-    return Alarm("critical", worsens, dag)
+def _rows(table: str, columns: int) -> Iterator[list[str]]:
+    """Yield the rows of a table; what is too long for its line goes on in the next one, after blanks."""
+    for line in re.sub(r"\n +", " ", table).splitlines():
+        if line and not line.startswith("#"):
+            yield [*line.split(maxsplit=columns - 1), ""][:columns]
 
 
-def _wrong_call(meaning: str) -> Condition:
-    return Condition(meaning, Directive.FAIL, is_wrong_call=True)
+def _level(text: str) -> Level:
+    return "critical" if text == "critical" else "warn"
 
 
-RETRY, HALT, PAUSE, PAGE, FAIL, NOTE = Directive
+ALARMS = {
+    slug: Alarm(_level(level), None if dag == "-" else dag, worsens or "as fast as the source writes")
+    for slug, level, dag, worsens in _rows(_ALARMS, 4)
+}
 CONDITIONS = {
-    # the operator's input
-    "config-invalid": Condition("The pipeline file does not say what Penstock expects.", FAIL),
-    "connection-missing": _wrong_call("A connection that the pipeline names is not defined."),
-    "airflow-unreachable": Condition("Airflow's own command line did not answer.", FAIL),
-    "alert-undelivered": Condition("An alert could not be delivered on one of its channels.", RETRY),
-    "preflight-failed": Condition("The source is not ready for this pipeline; the report lists each finding.", FAIL),
-    "no-matching-tables": Condition("A table pattern of the pipeline matches no table.", FAIL),
-    "no-usable-identity": Condition(
-        "A table refuses the application's updates or deletes because it is published, or would.",
-        FAIL,
-        _critical("with every update that the application cannot make"),
-        remedy="person",
-    ),
-    "table-unknown": _wrong_call("The pipeline has no table of this name."),
-    "range-invalid": _wrong_call("The positions given are not a range: the wrong way round, or not landed yet."),
-    "range-unavailable": _wrong_call("The landing zone no longer holds, or never held, what this range needs."),
-    "shadow-exists": _wrong_call("The lake has a table under the name that the shadow would get."),
-    "table-not-ready": _wrong_call("The table's state does not allow this yet."),
-    "scratch-unavailable": Condition("The scratch database of a migration's trial could not be made.", FAIL),
-    "migration-failed": _wrong_call("A migration did not run to its end on the scratch database."),
-    # the source
-    "source-unreachable": Condition(
-        "The source could not be asked: it did not accept the connection, or closed it.",
-        RETRY,
-        _critical("unknown: the slot is not observed", "slot_health"),
-    ),
-    "source-auth": Condition(
-        "The source refused the login or the role lacks a privilege.", PAGE, _critical(dag="resume")
-    ),
-    "source-timeout": Condition("The source did not answer within the time limit.", RETRY),
-    "source-out-of-memory": Condition("The source ran out of memory while it decoded or read.", RETRY),
-    "source-disk-full": Condition(
-        "The source's disk is full.", PAGE, _critical("at once: without room the server stops")
-    ),
-    "source-corrupt": Condition(
-        "The source found its own files damaged while it read or decoded.",
-        PAGE,
-        _critical("unknown: more may be damaged"),
-    ),
-    "decoding-limit": Condition("The source's limits do not allow what a window or a row takes.", PAGE, _critical()),
-    "recovery-conflict": Condition("The standby cancelled the read, because it conflicted with replay.", RETRY),
-    "source-error": Condition("The source answered with an error that has no slug of its own.", RETRY),
-    "source-changed": Condition("Another server, timeline or database answers behind the source's address.", HALT),
-    "publication-missing": Condition(
-        "The publication is gone, was created again, or was created after the slot.", HALT
-    ),
-    "table-unpublished": _wrong_call("The table is not in the publication any more."),
-    "slot-missing": Condition("The replication slot does not exist.", HALT, _critical("it is final", "recover")),
-    "slot-exists": Condition("A slot of this name exists and is not known to belong to the pipeline.", FAIL),
-    "slot-dropped": Condition("Slot health has dropped the pipeline's slot, as its policy says.", HALT),
-    "slot-lost": Condition(
-        "The slot was invalidated and can never be read again.", HALT, _critical("it is final", "recover")
-    ),
-    "wal-unreadable": Condition("The server cannot read its own WAL where the slot stands.", HALT),
-    "slot-ahead": Condition("The slot is ahead of the ledger: another session consumed changes.", HALT),
-    "nothing-to-recover": _wrong_call("The slot can still be read: a recovery would copy everything for nothing."),
-    "slot-in-use": Condition("Another session holds the slot.", RETRY),
-    "slot-unusable": Condition("The slot was made with options that a batch reader cannot use.", HALT),
-    "no-free-slot": Condition("The server has no free replication slot.", FAIL),
-    "slot-creation-blocked": Condition("Open transactions kept the slot from being created in time.", RETRY),
-    "snapshot-gone": Condition("The exported snapshot disappeared while tables were copied.", RETRY),
-    "table-rewritten": Condition("A table was truncated, rewritten or altered before its copy had read it.", RETRY),
-    "copy-failed": Condition("A table could not be copied by bootstrap; its reason says why.", PAUSE, remedy="copy"),
-    "planning-failed": Condition(
-        "A function in a table's index or statistics fails whenever a query over the table is planned.", PAUSE
-    ),
-    "table-joining": Condition("Transactions that were open when a table joined keep it from being copied.", RETRY),
-    "table-added": Condition("A table joined the publication and waits for its copy.", NOTE),
-    "schema-followed": Condition("A table's shape changed at the source, and the lake's table follows.", NOTE),
-    "table-removed": Condition("A table left the publication, or was dropped at the source.", NOTE),
-    "text-not-stored": Condition("A column's text is the name of another object, and changes with it unseen.", NOTE),
-    "publication-differs": Condition(
-        "The publication is not what the patterns choose, and Penstock may not alter it.", NOTE
-    ),
-    # bytes
-    "protocol-truncated": Condition("A message ended before its last field, or continued after it.", HALT),
-    "protocol-unknown": Condition("A message, flag or column kind is not part of the protocol.", HALT),
-    "protocol-sequence": Condition("A message came at a place where the protocol does not allow it.", HALT),
-    # the ledger
-    "ledger-unreachable": Condition("The control database did not accept the connection or closed it.", RETRY),
-    "ledger-not-migrated": _wrong_call("The ledger's schema is not at the version this code needs."),
-    "ledger-conflict": Condition("Another run holds a newer attempt; this one may change nothing.", RETRY),
-    "work-under-way": Condition("Another process does work on this pipeline that must not run twice at once.", RETRY),
-    "rebuild-open": _wrong_call("The table is being rebuilt already, in another way."),
-    "archive-kept": Condition("A copy would lose rows that only the lake has: their partitions are gone.", FAIL),
-    "rebuild-given-up": Condition("A table could not be rebuilt; the one that readers see is as it was.", FAIL),
-    "pipeline-halted": Condition("The pipeline is halted; its reason says why.", HALT, _critical(dag="resume")),
-    "not-bootstrapped": _wrong_call("The pipeline has no slot yet: run bootstrap first."),
-    # the lake
-    "landing-unreachable": Condition("The landing zone did not answer.", RETRY),
-    "landing-unwritable": Condition("The landing zone could not be written.", RETRY),
-    "landing-changed": Condition(
-        "Another landing zone is behind landing.uri than the one in which the pipeline lands.",
-        PAGE,
-        _critical(dag="resume"),
-    ),
-    "landing-file-missing": Condition("A landing file that a manifest lists is not there or is damaged.", HALT),
-    "landing-version": Condition("A landing file has a contract version this code does not read.", HALT),
-    "interval-invalid": _wrong_call("An interval to fill ends before it begins, or is not over yet."),
-    "interval-gone": Condition("The landing zone does not, or no longer, hold all changes of an interval.", FAIL),
-    "interval-not-captured": _wrong_call("The changes of an interval are not captured yet."),
-    "target-clash": Condition("Two source tables would share one target table.", PAGE, _critical(dag="resume")),
-    "spark-failed": Condition("The Spark application ended without a result.", RETRY),
-    "catalog-unreachable": Condition(
-        "The lake's catalog did not accept the connection, closed it, or is not set up.", RETRY
-    ),
-    "lake-unreachable": Condition(
-        "The lake's store did not answer, asked to be asked less often, or refused the login.", RETRY
-    ),
-    "lake-unwritable": Condition("The lake's store could not be written: it is full.", RETRY),
-    "lake-unreadable": Condition("A file of the lake is gone or damaged, or was refused.", RETRY),
-    "clock-skew": Condition(
-        "The clock of Spark's driver is not the ledger's: it is ahead or behind by more than half a minute.",
-        PAGE,
-        _critical("as time passes: nothing is published", "merge"),
-    ),
-    "publish-conflict": Condition("Another writer moved a lake table between our read and our publish.", RETRY),
-    "foreign-commit": Condition("The lake table has commits that Penstock did not make.", PAUSE),
-    "cuts-unreadable": Condition(
-        "The lake's table of cuts cannot be read: its files are gone or damaged.",
-        PAGE,
-        _critical("as time passes: no merge can publish", "resync"),
-    ),
-    "storage-unsupported": Condition(
-        "The lake table is stored in a way that a merge cannot write: format, codec, encryption or a transform.",
-        PAUSE,
-    ),
-    "schema-change": Condition(
-        "The source table changed in a way that the stream does not carry.", PAUSE, remedy="copy"
-    ),
-    "publication-changed": Condition(
-        "The publication was altered: it may have left out changes of the table.", PAUSE, remedy="copy"
-    ),
-    "transaction-skipped": Condition(
-        "A transaction that touched the table could not be decoded and was left out.", PAUSE, remedy="copy"
-    ),
-    "divergence": Condition("A change refers to a row that neither the batch nor the lake has.", PAUSE),
-    "merge-conflict": Condition("Changes met absent rows, or rows that should have been absent.", PAUSE),
-    "merge-failed": Condition("The merge of one table ended with an error that has no slug of its own.", PAUSE),
-    "misfit-refused": Condition("A value does not fit its column and the policy is to stop.", PAUSE),
-    "verify-late": Condition("Capture and merge did not reach the compared position in time.", RETRY),
-    "verify-differs": Condition(
-        "A verification found a table in which source and lake differ.",
-        FAIL,
-        _critical("with every reader who trusts it", "resync"),
-    ),
-    "verify-unreadable": Condition(
-        "A table could not be compared: the source or the lake could not be read.",
-        FAIL,
-        _critical("its rows are unproven", "verify"),
-    ),
-    # alarms about the pipeline's slot
-    "slot-retained": Condition(
-        "The slot keeps more WAL on the source's disk than the limit.", alarm=_critical(dag="capture")
-    ),
-    "slot-unread": Condition("More WAL is waiting to be captured than the limit.", alarm=_critical(dag="capture")),
-    "slot-unreserved": Condition(
-        "The slot will be lost at the next checkpoint.",
-        alarm=_critical("minutes, until the next checkpoint", "capture"),
-    ),
-    "slot-orphaned": Condition("The slot belongs to a pipeline that has no table.", alarm=_critical()),
-    "slot-stalled": Condition(
-        "The slot's confirmed position has stood still over several schedules.", alarm=_critical(dag="capture")
-    ),
-    "slot-synced": Condition(
-        "The slot is a standby's copy of its primary's and cannot be read here.",
-        alarm=_critical("nothing is captured"),
-    ),
-    "slot-idle-timeout": Condition(
-        "The server may invalidate the slot for idleness between two captures.",
-        alarm=_critical("one missed run can do it"),
-    ),
-    "catalog-xmin-old": Condition(
-        "The slot holds back the vacuuming of the catalogs for too many transactions.", alarm=_critical("days")
-    ),
-    "decoding-spills": Condition(
-        "Decoding writes most of what it reads to the source's disk.", alarm=_warn("it only costs time")
-    ),
-    # alarms about capture
-    "capture-paused": Condition("The capture DAG is paused.", alarm=_critical(dag="capture")),
-    "capture-failing": Condition("The capture DAG fails.", alarm=_critical(dag="capture")),
-    "capture-too-slow": Condition(
-        "The source writes WAL faster than capture reads it.",
-        alarm=_critical("ever faster: a longer queue reads slower", "capture"),
-    ),
-    "publication-narrow": Condition(
-        "The publication does not send every kind of change.",
-        alarm=_critical("with every change that it leaves out"),
-    ),
-    "ddl-trigger-missing": Condition(
-        "The event trigger that source.ddl_trigger asks for is missing, disabled or of another version.",
-        alarm=_warn("not at all: a change of columns may cost a copy"),
-    ),
-    # alarms about the server
-    "slot-abandoned": Condition("A slot that is not the pipeline's is inactive and keeps WAL.", alarm=_critical()),
-    "slots-nearly-full": Condition(
-        "Few replication slots or WAL senders are free.", alarm=_warn("the next that needs one is refused")
-    ),
-    "transaction-open-long": Condition(
-        "A transaction that has written has been open for long.",
-        alarm=_warn("slowly: WAL stays, every capture reads more"),
-    ),
-    "transaction-prepared-long": Condition(
-        "A prepared transaction has been open for long.",
-        alarm=_warn("slowly: WAL stays, every capture reads more"),
-    ),
-    "standby-feedback-off": Condition(
-        "The source is a standby whose primary may vacuum what the slot needs.",
-        alarm=_critical("any vacuum can do it"),
-    ),
-    # alarms about the lake
-    "divergence-suspected": Condition(
-        "Changes met other rows in the lake than at the source: the table may have diverged.",
-        alarm=_critical("with every reader who trusts it", "verify"),
-    ),
-    "lake-stale": Condition(
-        "The newest cut shows the source as it was longer ago than the limit.",
-        alarm=_critical("as time passes: readers decide by old rows", "merge"),
-    ),
-    "merge-paused": Condition(
-        "The merge DAG is paused while changes wait for it.", alarm=_critical("as time passes", "merge")
-    ),
-    "merge-failing": Condition(
-        "The merge DAG fails while changes wait for it.", alarm=_critical("as time passes", "merge")
-    ),
-    "merge-late": Condition(
-        "Landed changes wait for a merge, and no run of it comes.", alarm=_critical("as time passes", "merge")
-    ),
-    "table-paused": Condition(
-        "A table is paused: readers see it as it was.", alarm=_warn("as time passes: its rows get older", "resume")
-    ),
-    "resync-failing": Condition(
-        "Tables wait for a copy whose DAG fails or is paused.", alarm=_warn("as time passes", "resync")
-    ),
-    "copy-stalled": Condition(
-        "A copy or a rebuild under way has not got on for long.",
-        alarm=_warn("slowly: a copy's snapshot holds back vacuum on the source", "resync"),
-    ),
-    "maintain-overdue": Condition(
-        "Maintenance fails, is paused, or has not run for two schedules.",
-        alarm=_warn("slowly: reads get slower, the lake grows", "maintain"),
-    ),
-    "changelog-overdue": Condition(
-        "Changelogs are not filled any more: the DAG fails, is paused or does not run.",
-        alarm=_warn("until landing.retention: then an interval cannot be filled any more", "changelog"),
-    ),
-    "verify-overdue": Condition(
-        "Scheduled verifications fail, are paused, or have not run for two schedules.",
-        alarm=_warn("not by itself: what differs stays unseen", "verify"),
-    ),
-    # alarms about what the pipeline stands on
-    "storage-nearly-full": Condition(
-        "Little is free on the disk of the landing zone or of the lake.",
-        alarm=_critical("as fast as the source writes, and faster during copies", "maintain"),
-    ),
-    "slot-unwatched": Condition(
-        "Slot health is paused or silent: no alarm opens.", alarm=_critical("unseen", "slot_health")
-    ),
-    "alerts-unheard": Condition(
-        "Critical alarms have no channel, although warnings have one.", alarm=_warn("with the next alarm")
-    ),
-    "clocks-differ": Condition(
-        "The clock of the source or of an Airflow worker is not the ledger's, by more than half a minute.",
-        alarm=_warn("not by itself: times of two clocks are compared"),
-    ),
-    # events of a run or of a changelog
-    "dag-failed": Condition("A DAG run failed after all its tries, was killed, or took too long.", NOTE),
-    "changes-late": Condition(
-        "Changes belong to an interval of the changelogs that was filled before: fill it again.", NOTE
-    ),
+    slug: Condition(
+        meaning,
+        None if met == _NO_ERROR else Directive.FAIL if met == _WRONG_CALL else Directive(met),
+        ALARMS.get(slug),
+        _REMEDIES.get(slug, "resume"),
+        met == _WRONG_CALL,
+    )
+    for slug, met, meaning in _rows(_CONDITIONS, 3)
 }
 DIRECTIVES = {slug: each.directive for slug, each in CONDITIONS.items() if each.directive is not None}
-ALARMS = {slug: each.alarm for slug, each in CONDITIONS.items() if each.alarm is not None}
 PAGED = frozenset(slug for slug, directive in DIRECTIVES.items() if directive is Directive.PAGE)
 """The errors that open an alarm of their own name on the task that met them."""
 WRONG_CALLS = frozenset(slug for slug, each in CONDITIONS.items() if each.is_wrong_call)
