@@ -49,7 +49,8 @@ StopMode = Literal["smart", "fast", "immediate"]
 class Server:
     """A server whose files live in `home` (data folder, log, and nothing else), listening on 127.0.0.1 only.
 
-    `settings` are added to `SETTINGS`; change them and `restart` to see them at work.
+    `settings` are added to `SETTINGS`; change them and `restart` to see them at work. With `host` a folder it listens on
+    a socket there, for the account that runs it and for root, and on no address.
     """
 
     home: Path
@@ -58,6 +59,7 @@ class Server:
     password: str = field(repr=False)
     settings: Mapping[str, str] = field(default_factory=dict)
     account: Account = field(default_factory=Account.for_postgres)
+    host: str = ports.LOOPBACK
 
     @property
     def data(self) -> Path:
@@ -97,6 +99,7 @@ class Server:
                 "initdb",
                 *("-D", draft, "-U", SUPERUSER, "--pwfile", password_file, "--auth=scram-sha-256"),
                 *("--encoding=UTF8", "--locale=C", "--data-checksums", "--no-instructions"),
+                *(("--no-sync",) if self.settings.get("fsync") == "off" else ()),
             )
         finally:
             password_file.unlink(missing_ok=True)
@@ -133,7 +136,7 @@ class Server:
                     raise self._wrong_password() from error
                 if late or not self.is_running():
                     raise StackError(
-                        f"PostgreSQL on 127.0.0.1:{self.port} to answer within {seconds:.0f} s",
+                        f"PostgreSQL on {self.host}:{self.port} to answer within {seconds:.0f} s",
                         str(error).splitlines()[0],
                         "read the server's log",
                         self.log,
@@ -191,7 +194,7 @@ class Server:
     def dsn(self, database: str = SUPERUSER, user: str = SUPERUSER, password: str | None = None) -> str:
         """Return a connection string with the password in it: hand it to a driver, never to a log."""
         return make_conninfo(
-            host=ports.LOOPBACK,
+            host=self.host,
             port=self.port,
             dbname=database,
             user=user,
@@ -213,7 +216,7 @@ class Server:
     def environment(self, database: str = SUPERUSER) -> dict[str, str]:
         """Return the libpq variables that lead a client program to this server as its superuser."""
         return {
-            "PGHOST": ports.LOOPBACK,
+            "PGHOST": self.host,
             "PGPORT": str(self.port),
             "PGUSER": SUPERUSER,
             "PGPASSWORD": self.password,
@@ -234,7 +237,8 @@ class Server:
     # --- details ----------------------------------------------------------------------------------
 
     def _write_settings(self) -> None:
-        address = {"listen_addresses": ports.LOOPBACK, "port": str(self.port)}
+        socket = {"listen_addresses": "", "unix_socket_directories": self.host, "unix_socket_permissions": "0700"}
+        address = {"port": str(self.port)} | (socket if self.host.startswith("/") else {"listen_addresses": self.host})
         settings = SETTINGS | address | dict(self.settings)
         quoted = (f"{name} = '{value.replace(chr(39), chr(39) * 2)}'" for name, value in settings.items())
         write_private(self.data / OUR_SETTINGS_FILE, "\n".join(quoted) + "\n")

@@ -10,7 +10,7 @@ import pwd
 import shutil
 import stat
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,22 +22,23 @@ PERSISTENT_TEMPORARY = Path("/var/tmp")  # noqa: S108  # survives a reboot; what
 
 @dataclass(frozen=True)
 class Account:
-    """A user and group id to run PostgreSQL's programs under; None means the current user."""
+    """A user and group id to run PostgreSQL's programs under, and their environment; None means the current user, and ours."""
 
     uid: int | None = None
     gid: int | None = None
+    env: Mapping[str, str] | None = None
 
     @classmethod
-    def for_postgres(cls) -> "Account":
+    def for_postgres(cls, env: Mapping[str, str] | None = None) -> "Account":
         """Choose the account: the current user, or `nobody` for root."""
         if os.geteuid() != 0:
-            return cls()
+            return cls(env=env)
         nobody = pwd.getpwnam("nobody")
-        return cls(nobody.pw_uid, nobody.pw_gid)
+        return cls(nobody.pw_uid, nobody.pw_gid, env)
 
     def run(self, command: Sequence[str | Path], **options: Any) -> subprocess.CompletedProcess[str]:
         """Run a program under this account, from `/`, without standard input, and return what it said."""
-        defaults: dict[str, Any] = {"capture_output": True, "cwd": "/", "stdin": subprocess.DEVNULL}
+        defaults: dict[str, Any] = {"capture_output": True, "cwd": "/", "stdin": subprocess.DEVNULL, "env": self.env}
         if self.uid is not None:
             defaults |= {"user": self.uid, "group": self.gid, "extra_groups": []}
         parts = [str(part) for part in command]

@@ -60,8 +60,8 @@ def found(database: Database, statement: str) -> list[Any]:
     database.execute(statement)
     with session.connect(ctx.source, what="test") as conn:
         after = snapshots.take_snapshot(ctx, conn)
-        blank = snapshots.blank(conn, before.found, after.found)
-    return outcomes(ctx, Migration(before.found, after.found, after.alteration, blank))
+        blank = snapshots.blank(ctx.source, before.found, after.found)
+    return outcomes(Migration(ctx, before.found, after.found, after.alteration, blank))
 
 
 @pytest.mark.slow

@@ -57,8 +57,10 @@ def marks() -> Iterator[Path]:
 def test_a_hostile_schema_runs_no_program_of_the_scratch_server(
     planned: Callable[..., Result], shop: Database, marks: Path, path: str
 ) -> None:
-    program, role = f"touch {marks}/ran", f"{shop.name} x\" superuser; --'"
-    quiet = f"touch${{IFS}}{marks}/ran"
+    program, role = (
+        f"cat>{marks}/ran",
+        f"{shop.name} x\" superuser; --'",
+    )  # it reads what COPY writes, so that no pipe breaks
     shop.execute(HOSTILE.format(program=program, role=role.replace('"', '""')))
     with shop.connect() as conn:
         conn.execute("select evil.run()")
@@ -67,7 +69,7 @@ def test_a_hostile_schema_runs_no_program_of_the_scratch_server(
         conn.execute("drop role loot")
         conn.execute("create event trigger evil_one on ddl_command_end execute function evil.at_ddl()")
         conn.execute("alter event trigger evil_one disable")
-        conn.execute("select set_config('search_path', %s, false)", [path.format(program_without_spaces=quiet)])
+        conn.execute("select set_config('search_path', %s, false)", [path.format(program_without_spaces=program)])
         conn.execute(f"alter database {shop.name} set search_path from current")
     try:
         result = planned(shop, "alter table public.customer add extra int; select count(*) from public.customer")

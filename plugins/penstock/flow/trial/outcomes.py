@@ -20,7 +20,7 @@ from penstock.flow.schema.run import policy_of
 from penstock.flow.schema.sync_publication import Alteration
 from penstock.flow.schema.sync_tables import came_back_reason, member_changes
 from penstock.flow.schema.undecided import plan_of
-from penstock.flow.trial.ddl_log import DdlLog
+from penstock.flow.trial.snapshots import DdlLog
 from penstock.ledger.records import Publishing
 from penstock.ledger.table_records import TableRecord
 from penstock.shapes.accepted import Accepted
@@ -69,53 +69,35 @@ class Migration:
     A leaf is blank that the migration made and that had no row when it was attached. `ddl_log` is what the event trigger logged.
     """
 
+    ctx: Context
     before: CatalogSnapshot
     after: CatalogSnapshot
     alteration: Alteration | None
     blank: frozenset[int] = frozenset()
     ddl_log: DdlLog = field(default_factory=DdlLog)
 
-
-def outcomes(ctx: Context, migration: Migration) -> list[TableOutcome]:
-    """Return what follows for each table that a migration changes, by name."""
-    if broken := _without_publication(ctx, migration):
-        return [broken]
-    known = {table.oid: _record(ctx, table) for table in migration.before.tables}
-    members = member_changes(known.values(), migration.after, split=False)
-    case = _Case(ctx, migration, _publishing(ctx, migration))
-    found = [*case.publication_altered(known)]
-    found += [case.back(record, table) for record, table in members.back]
-    found += [case.left(record) for record in members.left]
-    found += [case.joined(table) for table in members.joined]
-    found += case.refused()
-    others = {record.oid for record, _ in members.back} | {record.oid for record in members.left}
-    for record in (record for record in known.values() if record.oid not in others):
-        if changes := case.compared(record):
-            found.append(changes)
-    return _by_table(found)
-
-
-@dataclass(frozen=True, slots=True)
-class _Case:
-    """Decide one table after the other, as capture does."""
-
-    ctx: Context
-    migration: Migration
-    publishing: tuple[Publishing, Publishing]
+    @property
+    def publishing(self) -> tuple[Publishing, Publishing]:
+        """Return what the publication publishes before and after."""
+        before, now, meant = self.before.publication, self.after.publication, self.ctx.pipeline.source.publish
+        if before is None or now is None:
+            raise AssertionError("expected a publication in the scratch database before and after")
+        known = publication_options.publishing_of(before, None, meant)
+        return known, publication_options.publishing_of(now, known, meant)
 
     def publication_altered(self, known: Mapping[int, TableRecord]) -> Iterator[TableOutcome]:
         before, now = self.publishing
         if before.stamp != now.stamp:
             why = f"publication {self.ctx.pipeline.publication} is altered: {publication_options.changed(before, now)}"
             for record in known.values():
-                if record.oid in self.migration.after.by_oid:
+                if record.oid in self.after.by_oid:
                     yield self._copied(record, Trouble.usual("publication-changed", why))
 
     def back(self, record: TableRecord, table: SourceTable) -> TableOutcome:
         return self._copied(record, Trouble.usual("publication-changed", came_back_reason(self.ctx, record, table)))
 
     def left(self, record: TableRecord) -> TableOutcome:
-        there = {relation.oid for relation in self.migration.after.relations}
+        there = {relation.oid for relation in self.after.relations}
         what = (
             f"the table leaves publication {self.ctx.pipeline.publication}"
             if record.oid in there
@@ -129,7 +111,7 @@ class _Case:
         return TableOutcome(record.qualified, (change,))
 
     def joined(self, table: SourceTable) -> TableOutcome:
-        there = {name for each in self.migration.before.relations for name in (each.oid, each.qualified)}
+        there = {name for each in self.before.relations for name in (each.oid, each.qualified)}
         new = table.oid not in there and table.qualified not in there  # one in place of another is filled, as a rule
         what = f"the table {'is new and ' if table.oid not in there else ''}joins publication {self.ctx.pipeline.publication}"
         if blocker := self._no_copy(table, joining=True):
@@ -154,9 +136,9 @@ class _Case:
 
     def refused(self) -> Iterator[TableOutcome]:
         """Yield the tables that the patterns choose and the publication does not take, where that is new."""
-        before = {table.oid for table in self.migration.before.candidates}
-        for notice in self.migration.alteration.notices if self.migration.alteration else ():
-            named = {table.oid: table.qualified for table in self.migration.after.candidates}
+        before = {table.oid for table in self.before.candidates}
+        for notice in self.alteration.notices if self.alteration else ():
+            named = {table.oid: table.qualified for table in self.after.candidates}
             if notice.oid is None or notice.oid in before or notice.oid not in named:
                 continue
             yield TableOutcome(
@@ -165,17 +147,17 @@ class _Case:
 
     def compared(self, record: TableRecord) -> TableOutcome | None:
         """Return what follows for a table that is there before and after, or None where nothing of it changed."""
-        now = self.migration.after.by_oid.get(record.oid)
+        now = self.after.by_oid.get(record.oid)
         if now is None or Accepted(now.shape) == record.accepted:
             return None
         renamed = list(self._renamed(record, now))
         if renamed:
             record = replace(record, accepted=with_name(record.accepted, now.schema, now.name))
-        policy = policy_of(self.ctx, record, self.migration.before.sent)
-        decided = _planned(record, now, policy, self.migration.blank)
+        policy = policy_of(self.ctx, record, self.before.sent)
+        decided = _planned(record, now, policy, self.blank)
         if decided.reason is not None:
-            tables = (self.migration.before.by_oid[record.oid], now)
-            decided = self.migration.ddl_log.plan(record, tables, policy, decided)
+            tables = (self.before.by_oid[record.oid], now)
+            decided = self.ddl_log.plan(record, tables, policy, decided)
         if decided.reason is not None:
             worst_case = ""
             possible = leaves_to_inspect(record.columns, record.accepted.shape, now)
@@ -235,13 +217,31 @@ class _Case:
         return TableOutcome(record.qualified, (Change(trouble.slug, text, outcome, cost, readers),), copied=True)
 
     def _no_copy(self, table: SourceTable, *, joining: bool) -> str | None:
-        blocker = why_no_copy(table, self.migration.after.publication, joining=joining)
+        blocker = why_no_copy(table, self.after.publication, joining=joining)
         return blocker.message if blocker else None
 
     def _shares_target(self, table: SourceTable) -> bool:
         target = self.ctx.pipeline.target(table.schema, table.name)
-        others = (other for other in self.migration.after.tables if other.oid != table.oid)
+        others = (other for other in self.after.tables if other.oid != table.oid)
         return any(self.ctx.pipeline.target(other.schema, other.name) == target for other in others)
+
+
+def outcomes(case: Migration) -> list[TableOutcome]:
+    """Return what follows for each table that a migration changes, by name."""
+    if broken := _without_publication(case):
+        return [broken]
+    known = {table.oid: _record(case.ctx, table) for table in case.before.tables}
+    members = member_changes(known.values(), case.after, split=False)
+    found = [*case.publication_altered(known)]
+    found += [case.back(record, table) for record, table in members.back]
+    found += [case.left(record) for record in members.left]
+    found += [case.joined(table) for table in members.joined]
+    found += case.refused()
+    others = {record.oid for record, _ in members.back} | {record.oid for record in members.left}
+    for record in (record for record in known.values() if record.oid not in others):
+        if changes := case.compared(record):
+            found.append(changes)
+    return _by_table(found)
 
 
 def _planned(record: TableRecord, now: SourceTable, policy: Policy, harmless: Collection[int]) -> Plan:
@@ -266,23 +266,15 @@ def _part(decided: Plan, now: SourceTable) -> tuple[str, str] | None:
     return None
 
 
-def _without_publication(ctx: Context, migration: Migration) -> TableOutcome | None:
-    before, now = migration.before.publication, migration.after.publication
+def _without_publication(case: Migration) -> TableOutcome | None:
+    before, now = case.before.publication, case.after.publication
     if before is None or (now is not None and now.oid == before.oid):
         return None
     what = "is gone or has another name" if now is None else "is another one of the same name"
-    text = f"publication {ctx.pipeline.publication} {what}, so that no change can be read: capture halts"
-    copy = f"a copy of all tables: {names(table.qualified for table in migration.before.tables)}"
+    text = f"publication {case.ctx.pipeline.publication} {what}, so that no change can be read: capture halts"
+    copy = f"a copy of all tables: {names(table.qualified for table in case.before.tables)}"
     readers = UNTIL.format("a person has run `penstock recover`")
     return TableOutcome(PIPELINE, (Change("publication-missing", text, "pauses", copy, readers),))
-
-
-def _publishing(ctx: Context, migration: Migration) -> tuple[Publishing, Publishing]:
-    before, now, meant = migration.before.publication, migration.after.publication, ctx.pipeline.source.publish
-    if before is None or now is None:
-        raise AssertionError("expected a publication in the scratch database before and after")
-    known = publication_options.publishing_of(before, None, meant)
-    return known, publication_options.publishing_of(now, known, meant)
 
 
 def _record(ctx: Context, table: SourceTable) -> TableRecord:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from typing import Any
 
-from penstock.flow.trial.copy_cost import CopyCost
 from penstock.flow.trial.outcomes import PIPELINE, TableOutcome
-from penstock.flow.trial.run import Trial
+from penstock.flow.trial.run import CopyCost, Trial
 from penstock.shapes.steps import ORDER, Outcome
 from penstock.units import size, span
 
@@ -32,12 +32,12 @@ def lines(trial: Trial) -> Iterator[str]:
     yield f"source     {trial.source or 'not asked'}"
     yield f"tried on   {trial.scratch}, with the source's schema and no rows"
     for table in _worst_first(trial):
-        now = " (paused now: it waits for a copy anyway)" if table.table in trial.costs.paused else ""
+        now = " (paused now: it waits for a copy anyway)" if table.table in trial.paused else ""
         yield ""
         yield f"{table.outcome.upper():7} {table.table}{now}"
         for change in table.changes:
             yield f"        {change.rule}: {change.text}"
-            yield f"          cost     {change.cost}{_figures(trial.costs.by_table.get(table.table)) if table.copied else ''}"
+            yield f"          cost     {change.cost}{_figures(trial.costs.get(table.table)) if table.copied else ''}"
             yield f"          readers  see {change.readers}"
     yield ""
     for note in trial.notes:
@@ -60,21 +60,12 @@ def plain(trial: Trial) -> dict[str, Any]:
 
 
 def _plain(trial: Trial, table: TableOutcome) -> dict[str, Any]:
-    cost = trial.costs.by_table.get(table.table) if table.copied else None
+    cost = trial.costs.get(table.table) if table.copied else None
     return {
         "table": table.table,
         "outcome": table.outcome,
-        "paused_now": table.table in trial.costs.paused,
-        "changes": [
-            {
-                "rule": change.rule,
-                "text": change.text,
-                "outcome": change.outcome,
-                "cost": change.cost,
-                "readers": change.readers,
-            }
-            for change in table.changes
-        ],
+        "paused_now": table.table in trial.paused,
+        "changes": [asdict(change) for change in table.changes],
         "copy": None
         if not table.copied
         else {

@@ -5,29 +5,29 @@ Nothing is changed at the source, in the ledger or in the lake. What is decided 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from penstock.config.connections import Connection
-from penstock.errors import ConfigError, SourceError
+from penstock.errors import ConfigError, LedgerError, SourceError
 from penstock.flow.context import Context
-from penstock.flow.trial import ddl_log, snapshots
-from penstock.flow.trial.copy_cost import Costs, costs
+from penstock.flow.trial import snapshots
 from penstock.flow.trial.outcomes import PIPELINE, Migration, TableOutcome, outcomes
-from penstock.shapes.source_table import SourceColumn, SourceTable
+from penstock.ledger.table_records import LoadRecord
+from penstock.shapes.source_table import SourceTable
 from penstock.shapes.steps import Outcome, worst
 from penstock.source import catalog_snapshot, publication, server_info, session
 from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.preflight.report import names
-from penstock.source.scratch import database, migration, programs
+from penstock.source.scratch import database, programs
+from penstock.source.scratch import files as scratch_files
+from penstock.source.scratch.database import Needs
 from penstock.source.scratch.programs import Programs, unavailable
-from penstock.source.scratch.server import throw_away
 from penstock.source.server_info import ServerFacts
-from penstock.source.session import SourceSession
-
-_ENCODING = "UTF8"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +45,32 @@ class Scratch:
 
 
 @dataclass(frozen=True, slots=True)
+class CopyCost:
+    """Hold the size of a table at the source in bytes, and rows, seconds and end of its last copy; None is unknown.
+
+    The seconds are those from the snapshot until the table was copied, with the tables that were copied with it.
+    """
+
+    bytes: int | None = None
+    rows: int | None = None
+    seconds: float | None = None
+    finished_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Trial:
-    """Hold what files mean for each table that they change, how many they leave alone, and on which servers that was seen."""
+    """Hold what files mean for each table that they change, how many they leave alone, and on which servers that was seen.
+
+    `costs` are those of a copy, by table; `paused` are the tables that wait for one anyway.
+    """
 
     files: tuple[str, ...]
     source: str | None
     scratch: str
     tables: tuple[TableOutcome, ...]
     unchanged: int
-    costs: Costs
+    costs: Mapping[str, CopyCost]
+    paused: frozenset[str]
     notes: tuple[str, ...]
 
     @property
@@ -68,10 +85,7 @@ class _Source:
 
     server: ServerFacts
     found: CatalogSnapshot
-    roles: tuple[str, ...]
-    search_path: str | None
-    extensions: tuple[tuple[str, str], ...]
-    running: tuple[object, ...]
+    needs: Needs
 
     @property
     def hindrance(self) -> str | None:
@@ -92,39 +106,41 @@ def try_files(ctx: Context, files: Sequence[Path], scratch: Scratch) -> Trial:
     Raises ConfigError("config-invalid" | "scratch-unavailable" | "migration-failed"), SourceError.
     """
     for file in (*files, *scratch.schema_files):
-        database.require_file(file)
+        scratch_files.require_file(file)
     source, notes = _source(ctx, scratch)
-    major = source.server.major if source else database.dumped_from(scratch.schema_files)
-    tools = programs.find(major, server=scratch.connection is None, folder=scratch.programs)
+    needs, hindrance = (source.needs, source.hindrance) if source else (Needs(), None)
+    major = source.server.major if source else scratch_files.dumped_from(scratch.schema_files)
+    tools = programs.find(major, serves=None if scratch.connection else database.serves, folder=scratch.programs)
+    connect = partial(session.connect, what=f"{ctx.name}:trial")
     with ExitStack() as stack:
-        place = _server(ctx, scratch, tools, source, stack)
-        encoding = source.server.encoding if source else _ENCODING
-        path = source.search_path if source else None
-        roles = None if scratch.connection else source.roles if source else ()
-        made = stack.enter_context(database.scratch_database(place, encoding=encoding, search_path=path, roles=roles))
+        if scratch.connection is None:
+            ctx.progress(f"starting a scratch server of PostgreSQL {tools.major} from {tools.folder}")
+            place = stack.enter_context(database.throw_away(tools.folder))
+        else:
+            place = _named_server(ctx, scratch.connection, needs)
+        ours = scratch.connection is None
+        made = stack.enter_context(database.scratch_database(place, needs, ours=ours))
         ctx.progress("building the source's schema in a scratch database")
-        database.make_extensions(made, source.extensions if source else ())
         complaints = _build(ctx, scratch, tools, made.user)
-        with _session(ctx, made.admin) as conn:
-            token, said = ddl_log.listen(ctx, conn)
-        with _session(ctx, made.user) as conn:
+        with connect(made.admin) as conn:
+            token, said = snapshots.listen(ctx, conn)
+        with connect(made.user) as conn:
             if publication.read_publication(conn, ctx.pipeline.publication) is None:
                 publication.ensure(conn, ctx.pipeline)
             version = server_info.read_server(conn).version
-            before = snapshots.take_snapshot(ctx, conn, source.hindrance if source else None)
+            before = snapshots.take_snapshot(ctx, conn, hindrance)
         notes += said
         notes += _checked(source, before.found, complaints, dumped=not scratch.schema_files)
         ctx.progress(f"running {', '.join(file.name for file in files)}")
-        tried = migration.run(tools, made.user, files)
-        notes += [f"passed over: {error}" for error in tried.passed_over]
-        with _session(ctx, made.user) as conn:
-            after = snapshots.take_snapshot(ctx, conn, source.hindrance if source else None)
+        notes += [f"passed over: {error}" for error in scratch_files.run(tools, made.user, files)]
+        with connect(made.user) as conn:
+            after = snapshots.take_snapshot(ctx, conn, hindrance)
             blank = snapshots.blank(made.user, before.found, after.found)
-        with _session(ctx, made.admin) as conn:
-            log = ddl_log.read_log(conn, token)
-    tables = outcomes(ctx, Migration(before.found, after.found, after.alteration, blank, log))
+        with connect(made.admin) as conn:
+            log = snapshots.read_log(conn, token)
+    tables = outcomes(Migration(ctx, before.found, after.found, after.alteration, blank, log))
     notes += snapshots.left_to_owner(ctx, before, after)
-    known = costs(ctx, source.tables if source else ())
+    costs, paused, unknown = _costs(ctx, source.tables if source else ())
     return Trial(
         files=tuple(file.name for file in files),
         source=f"{ctx.source.host}:{ctx.source.port}/{ctx.source.database}, PostgreSQL {source.server.version}"
@@ -133,8 +149,9 @@ def try_files(ctx: Context, files: Sequence[Path], scratch: Scratch) -> Trial:
         scratch=f"PostgreSQL {version}",
         tables=tuple(tables),
         unchanged=_unchanged(before.found, tables),
-        costs=known,
-        notes=(*notes, *known.notes),
+        costs=costs,
+        paused=paused,
+        notes=(*notes, *unknown),
     )
 
 
@@ -152,10 +169,7 @@ def _source(ctx: Context, scratch: Scratch) -> tuple[_Source | None, list[str]]:
                 found=catalog_snapshot.read_catalog(
                     conn, ctx.pipeline.publication, patterns=ctx.pipeline.tables, sizes=True
                 ),
-                roles=database.roles(conn),
-                search_path=database.search_path(conn),
-                extensions=database.extensions(conn),
-                running=database.running_server(conn),
+                needs=database.read_needs(conn),
             )
     except (ConfigError, SourceError) as error:
         if not scratch.schema_files:
@@ -164,16 +178,13 @@ def _source(ctx: Context, scratch: Scratch) -> tuple[_Source | None, list[str]]:
     return found, []
 
 
-def _server(ctx: Context, scratch: Scratch, tools: Programs, source: _Source | None, stack: ExitStack) -> Connection:
-    """Return where the scratch database is made: on a server of our own, or on the one that was named, never the source's."""
-    if scratch.connection is None:
-        ctx.progress(f"starting a scratch server of PostgreSQL {tools.major} from {tools.folder}")
-        return stack.enter_context(throw_away(tools))
-    place = ctx.connections(scratch.connection)
-    with _session(ctx, place) as conn:
-        if source is not None and database.running_server(conn) == source.running:
+def _named_server(ctx: Context, connection: str, source: Needs) -> Connection:
+    """Return the server that was named, never the source's."""
+    place = ctx.connections(connection)
+    with session.connect(place, what=f"{ctx.name}:trial") as conn:
+        if database.read_needs(conn).running == source.running:
             raise unavailable(
-                f"expected connection {scratch.connection!r} to lead to another server than the source's, but it is the same one",
+                f"expected connection {connection!r} to lead to another server than the source's, but it is the same one",
                 "a migration may change roles and settings of a whole server: name another, or leave --scratch-connection out",
             )
     return place
@@ -181,15 +192,15 @@ def _server(ctx: Context, scratch: Scratch, tools: Programs, source: _Source | N
 
 def _build(ctx: Context, scratch: Scratch, tools: Programs, made: Connection) -> list[str]:
     if scratch.schema_files:
-        return [said for file in scratch.schema_files for said in database.restore(tools, made, file)]
+        return [said for file in scratch.schema_files for said in scratch_files.restore(tools, made, file)]
     place = ctx.connections(scratch.schema_connection) if scratch.schema_connection else ctx.reader
-    with database.dumped(tools, place) as file:
-        return database.restore(tools, made, file)
+    with scratch_files.dumped(tools, place) as file:
+        return scratch_files.restore(tools, made, file)
 
 
 def _checked(source: _Source | None, before: CatalogSnapshot, complaints: Sequence[str], *, dumped: bool) -> list[str]:
     """Hold the scratch tables against the source's; return what to know, raise where a dump did not become the same."""
-    wrong = list(_differences(source.tables, before.tables)) if source else []
+    wrong = list(snapshots.differences(source.tables, before.tables)) if source else []
     said = names(complaints)
     if wrong and dumped:
         because = f" The server said: {said}" if said else ""
@@ -201,35 +212,26 @@ def _checked(source: _Source | None, before: CatalogSnapshot, complaints: Sequen
     return [*notes, f"left out of the scratch database: {said}"] if said else notes
 
 
-def _differences(source: Iterable[SourceTable], scratch: Iterable[SourceTable]) -> Iterator[str]:
-    """Name what is otherwise in the scratch database, by table."""
-    made = {table.qualified: table for table in scratch}
-    for table in source:
-        found = made.get(table.qualified)
-        if found is None:
-            yield f"{table.qualified} is missing"
-            continue
-        if (found.kind, found.identity) != (table.kind, table.identity):
-            yield f"{table.qualified} has another kind or replica identity"
-        here, there = _columns(found), _columns(table)
-        yield from (f"{table.qualified}.{name} is missing" for name in there if name not in here)
-        yield from (f"{table.qualified}.{name} is not at the source" for name in here if name not in there)
-        yield from (
-            f"{table.qualified}.{name} is otherwise" for name in there if name in here and here[name] != there[name]
-        )
+def _costs(ctx: Context, tables: Iterable[SourceTable]) -> tuple[dict[str, CopyCost], frozenset[str], list[str]]:
+    """Ask source and ledger for costs, and for paused tables; a ledger that cannot be asked leaves figures out, and a note says so."""
+    sizes = {table.qualified: CopyCost(bytes=table.bytes) for table in tables}
+    try:
+        records = [record for record in ctx.ledger.tables.all(ctx.name) if record.state != "dropped"]
+        last = _last(ctx.ledger.loads.copies(ctx.name))
+    except (ConfigError, LedgerError) as error:
+        return sizes, frozenset(), [f"the ledger did not say what earlier copies took: {error.message}"]
+    known = {record.qualified: last[record.oid] for record in records if record.oid in last}
+    found = {name: _cost(sizes.get(name), known.get(name)) for name in sizes.keys() | known.keys()}
+    return found, frozenset(record.qualified for record in records if record.state == "paused"), []
 
 
-def _columns(table: SourceTable) -> dict[str, tuple[object, ...]]:
-    return {column.name: _facts(column) for column in table.columns}
+def _last(copies: Iterable[LoadRecord]) -> dict[int, LoadRecord]:
+    done = [copy for copy in copies if copy.copied_at is not None]
+    return {copy.oid: copy for copy in sorted(done, key=lambda copy: copy.copied_at or copy.started_at)}
 
 
-def _facts(column: SourceColumn) -> tuple[object, ...]:
-    # oids and attnums are the database's own
-    kind = column.type
-    return (kind.schema, kind.name, kind.typmod, column.not_null, column.key, column.generated, column.identity)
-
-
-@contextmanager
-def _session(ctx: Context, place: Connection) -> Iterator[SourceSession]:
-    with session.connect(place, what=f"{ctx.name}:trial") as conn:
-        yield conn
+def _cost(size: CopyCost | None, copy: LoadRecord | None) -> CopyCost:
+    heap = size.bytes if size else None
+    if copy is None or copy.copied_at is None or copy.copy_started_at is None:
+        return CopyCost(bytes=heap)
+    return CopyCost(heap, copy.rows, (copy.copied_at - copy.copy_started_at).total_seconds(), copy.copied_at)

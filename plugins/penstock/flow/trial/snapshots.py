@@ -1,17 +1,34 @@
-"""The catalog of a scratch database before and after a migration, each as the next capture would find and leave the source."""
+"""What is read of a scratch database before and after a migration, as the next capture would find and leave the source.
+
+That is its catalog, after the publication has followed the patterns, and what the source's event trigger would log: here it writes a
+table instead of the WAL.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from penstock.config.connections import Connection
+from penstock.contract import ddl_message
+from penstock.contract.table_state import FileBefore
+from penstock.errors import SourceError
 from penstock.flow.context import Context
+from penstock.flow.schema.rewritten import Rewritten, open_case
 from penstock.flow.schema.sync_publication import Alteration, decide
+from penstock.ledger.table_records import TableRecord
+from penstock.lsn import Lsn
+from penstock.shapes.ddl_log import read_rewrites, rewritten_files
 from penstock.shapes.leaves_to_inspect import leaves_to_inspect
 from penstock.shapes.mirror_column import column_plan
-from penstock.source import catalog_snapshot, leaf_rows, publication
+from penstock.shapes.plan import Plan
+from penstock.shapes.source_table import SourceColumn, SourceTable
+from penstock.shapes.steps import Policy
+from penstock.shapes.timeline import History, column_look
+from penstock.source import catalog_snapshot, ddl_trigger, leaf_rows, publication
 from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.session import SourceSession
+from penstock.wire.columnar import DdlEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +84,88 @@ def blank(place: Connection, before: CatalogSnapshot, after: CatalogSnapshot) ->
             with leaf_rows.looking(place, what="trial") as rows:
                 found |= {leaf.oid for leaf, since in new if rows.inspect(leaf_rows.only_sent, leaf, since)}
     return frozenset(found)
+
+
+def differences(source: Iterable[SourceTable], scratch: Iterable[SourceTable]) -> Iterator[str]:
+    """Name what is otherwise in the scratch database, by table."""
+    made = {table.qualified: table for table in scratch}
+    for table in source:
+        found = made.get(table.qualified)
+        if found is None:
+            yield f"{table.qualified} is missing"
+            continue
+        if (found.kind, found.identity) != (table.kind, table.identity):
+            yield f"{table.qualified} has another kind or replica identity"
+        here, there = _columns(found), _columns(table)
+        yield from (f"{table.qualified}.{name} is missing" for name in there if name not in here)
+        yield from (f"{table.qualified}.{name} is not at the source" for name in here if name not in there)
+        yield from (
+            f"{table.qualified}.{name} is otherwise" for name in there if name in here and here[name] != there[name]
+        )
+
+
+def _columns(table: SourceTable) -> dict[str, tuple[object, ...]]:
+    return {column.name: _facts(column) for column in table.columns}
+
+
+def _facts(column: SourceColumn) -> tuple[object, ...]:
+    # oids and attnums are the database's own
+    kind = column.type
+    return (kind.schema, kind.name, kind.typmod, column.not_null, column.key, column.generated, column.identity)
+
+
+@dataclass(frozen=True, slots=True)
+class DdlLog:
+    """Hold what the source's event trigger would log of a migration, by table, and its token, None where it may miss commands."""
+
+    token: str | None = None
+    ddl_events: Mapping[int, Sequence[DdlEvent]] = field(default_factory=dict)
+    ddl_gaps: int = 0
+
+    def plan(self, record: TableRecord, tables: Sequence[SourceTable], policy: Policy, decided: Plan) -> Plan:
+        """Return the plan where the log says that a rewrite has kept all values, else as it was decided.
+
+        `tables` are those of the two looks.
+        """
+        case = open_case(Rewritten(record, tables[-1], policy, frozenset(), decided, Lsn(0)))
+        if case is None:
+            return decided
+        looks = [replace(column_look(table), trigger=self.token) for table in tables]
+        rewrites = read_rewrites(
+            History(looks, None, self.ddl_events.get(record.oid, ()), self.ddl_gaps), case.before(), case.versions
+        )
+        kept = rewrites.complete and not rewrites.doubtful
+        return case.best() if kept and self._files_explained(case) else decided
+
+    def _files_explained(self, case: Rewritten) -> bool:
+        """Return whether the log says of each partition how it came to its file; these have no row that could show more."""
+        return case.now.kind != "p" or rewritten_files(*case.files(), self.token, self.ddl_events) is not None
+
+
+def listen(ctx: Context, conn: SourceSession) -> tuple[str | None, list[str]]:
+    """Install the event trigger in the scratch database where the source has it; return its token, and what to know."""
+    if not ctx.pipeline.source.ddl_trigger:
+        return None, []
+    try:
+        ddl_trigger.record(conn)
+    except SourceError as error:
+        return None, [f"tried as without the event trigger, which the scratch database did not take: {error.message}"]
+    return ddl_trigger.read_trigger(conn).token, []
+
+
+def read_log(conn: SourceSession, token: str | None) -> DdlLog:
+    """Read what was logged since `listen`; raises SourceError."""
+    if token is None or ddl_trigger.read_trigger(conn).token != token:
+        return DdlLog()
+    states = [ddl_message.read_text(content) for content in ddl_trigger.recorded(conn)]
+    events: dict[int, list[DdlEvent]] = {}
+    rewritten: dict[int, FileBefore] = {}
+    for state in states:
+        if isinstance(state, FileBefore):
+            rewritten[state.oid] = state
+        elif state is not None:
+            events.setdefault(state.oid, []).append(DdlEvent(state, 0, rewritten.pop(state.oid, None)))
+    return DdlLog(token, events, states.count(None))
 
 
 def _read(ctx: Context, conn: SourceSession) -> CatalogSnapshot:

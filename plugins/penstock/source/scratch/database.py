@@ -1,4 +1,7 @@
-"""A database for one trial on a server of nobody's data: made with the source's schema, dropped at the end.
+"""A database for one trial, on a server of nobody's data that is there or is started for it, and dropped at the end.
+
+A server for the time has a folder of its own, a socket in it and no port. The local stack starts it, as it starts the servers of a
+demo; the library alone, without the project's folder `stack`, has to be given one. It is stopped and deleted whatever happens.
 
 The schema is what `pg_dump --schema-only` says of the source, or a file that holds that. Owners, rights and subscriptions
 stay out: they change nothing that capture looks at, and a subscription would connect. Whoever owns an object at the source has
@@ -7,31 +10,53 @@ written what runs here, so it runs as a role without rights; statements of anybo
 
 from __future__ import annotations
 
-import re
 import secrets
+import signal
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import FrameType
 
 from psycopg import sql
 
 from penstock.config.connections import Connection
 from penstock.errors import ConfigError, SourceError
-from penstock.source.scratch.programs import Programs, unavailable
-from penstock.source.scratch.server import SUPERUSER
+from penstock.source.scratch.programs import inherited, unavailable
 from penstock.source.session import SourceSession, connect, translating
 
-_CUSTOM = b"PGDMP"
-_LEAVES = re.compile(rb"^\s*\\(c|connect)\b", re.M)
-_VERSION = re.compile(rb"^-- Dumped from database version (\d+)", re.M)
-_HEAD_BYTES = 4096
-_THERE = re.compile(r"(role|schema|extension) .+ already exists|must be owner of extension .+")
+_SETTINGS = {
+    "fsync": "off",
+    "max_prepared_transactions": "10",
+    "shared_buffers": "32MB",
+    "autovacuum": "off",  # it would not change a verdict, only the versions of catalog rows
+}
+SUPERUSER = "postgres"
+_PORT = 5432  # names the socket's file only
+
 _HARMLESS_CREATEROLE = 160_000
-_COMMAND = "Command was: "
-_SHOWN = 100
-_LOCK_WAIT = "10s"  # a table under DDL must not let the dump stand in its owner's way
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """Hold what a schema and a migration count on besides tables; `running` distinguishes the server from any other.
+
+    Extensions come with their schemas; a `search_path` is the database's own, in the form that set_config takes.
+    """
+
+    encoding: str = "UTF8"
+    search_path: str | None = None
+    roles: Sequence[str] = ()
+    extensions: Sequence[tuple[str, str]] = ()
+    running: str | None = None
+
+
+def read_needs(conn: SourceSession) -> Needs:
+    """Ask a database what its migrations count on; raises SourceError."""
+    (found,) = conn.records(Needs, "scratch/needs", superuser=SUPERUSER)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,29 +67,96 @@ class Scratch:
     admin: Connection
 
 
-@contextmanager
-def scratch_database(
-    server: Connection, *, encoding: str, search_path: str | None = None, roles: Sequence[str] | None = None
-) -> Iterator[Scratch]:
-    """Make an empty database next to the one that `server` names, lend the ways to it, and drop it; raises SourceError.
+def serves(folder: Path) -> bool:
+    """Return whether the programs of a server are in a folder, and the account that would run it can start them."""
+    try:
+        from stack.errors import StackError  # noqa: PLC0415
+        from stack.servers.binaries import Binaries  # noqa: PLC0415
+    except ImportError:
+        raise unavailable(
+            "expected the project's folder `stack`, which starts servers, to be installed beside the library, but it is not there",
+            "name a server by --scratch-connection, or run this in a checkout",
+        ) from None
+    try:
+        return bool(Binaries.at(folder).version)
+    except (StackError, OSError):
+        return False
 
-    `search_path` is that of the source's database. `roles` are those of the source, for a server of our own: a migration may
-    name them. Raises ConfigError("scratch-unavailable") for a role that reaches the server's files or programs.
+
+@contextmanager
+def throw_away(folder: Path) -> Iterator[Connection]:
+    """Start a server of the programs in a folder that `serves`, and lend the way to it; raises ConfigError("scratch-unavailable")."""
+    from stack.errors import StackError  # noqa: PLC0415
+    from stack.servers.binaries import Binaries  # noqa: PLC0415
+    from stack.servers.postgres import Server  # noqa: PLC0415
+    from stack.servers.postgres_user import Account  # noqa: PLC0415
+
+    with _terminable():
+        home = Path(tempfile.mkdtemp(prefix="penstock-"))
+        account, password = Account.for_postgres(inherited()), secrets.token_urlsafe(24)
+        server = Server(home, Binaries.at(folder), _PORT, password, _SETTINGS, account, host=str(home))
+        try:
+            try:
+                server.start()
+            except StackError as error:
+                raise _failed(error.came) from None
+            yield Connection("scratch", str(home), _PORT, SUPERUSER, password, SUPERUSER)
+        finally:
+            with suppress(StackError):
+                server.remove()
+
+
+def _failed(came: str) -> ConfigError:
+    return unavailable(
+        f"expected the scratch server to start, got: {' / '.join(came.splitlines()) or 'nothing'}",
+        "name another installation by --programs, or a server by --scratch-connection; TMPDIR is where it is made, and for root a "
+        "folder that `nobody` may enter",
+    )
+
+
+@contextmanager
+def _terminable() -> Iterator[None]:
+    """Let a SIGTERM end the block as an exception does, so that no server stays behind a CI job that was cancelled."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def leave(signum: int, frame: FrameType | None) -> None:  # noqa: ARG001  # the shape that `signal` asks for
+        raise SystemExit(128 + signum)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def scratch_database(server: Connection, needs: Needs, *, ours: bool) -> Iterator[Scratch]:
+    """Make a database without tables next to the one that `server` names, lend the ways to it, and drop it; raises SourceError.
+
+    On a server of `ours` the source's roles are made, which a migration may name. Raises ConfigError("scratch-unavailable") for
+    a role that reaches the server's files or programs.
     """
     name = f"penstock_trial_{secrets.token_hex(6)}"
     with _session(server) as conn:
-        user, made = _without_rights(conn, server, name, roles)
+        user, made = _without_rights(conn, server, name, needs.roles if ours else None)
         owner = made[-1] if made else user.user
         conn.run(
             sql.SQL("create database {} template template0 encoding {} lc_collate 'C' lc_ctype 'C' owner {}").format(
-                sql.Identifier(name), sql.Literal(encoding), sql.Identifier(owner)
+                sql.Identifier(name), sql.Literal(needs.encoding), sql.Identifier(owner)
             )
         )
-        if search_path:
-            conn.run(sql.SQL("select pg_catalog.set_config('search_path', {}, false)").format(sql.Literal(search_path)))
+        if needs.search_path:
+            conn.run(
+                sql.SQL("select pg_catalog.set_config('search_path', {}, false)").format(sql.Literal(needs.search_path))
+            )
             conn.run(sql.SQL("alter database {} set search_path from current").format(sql.Identifier(name)))
     try:
-        yield Scratch(replace(user, database=name), replace(server, database=name))
+        scratch = Scratch(replace(user, database=name), replace(server, database=name))
+        if made:
+            _make_extensions(scratch.admin, owner, needs.extensions)
+        yield scratch
     finally:
         with _session(server) as conn:
             conn.run(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
@@ -103,119 +195,19 @@ def _without_rights(
     return replace(server, user=login, password=password, renew=None, options=options), [login, owner]
 
 
-def make_extensions(place: Scratch, extensions: Sequence[tuple[str, str]]) -> None:
+def _make_extensions(admin: Connection, owner: str, extensions: Sequence[tuple[str, str]]) -> None:
     """Make the source's extensions in a database that is empty yet, by whoever may; restoring it says what is missing.
 
     Their scripts are those of the scratch server: only names come from the source.
     """
-    if place.admin == place.user:
-        return
-    with _session(place.admin) as conn:
-        (owner,) = conn.execute(
-            "select datdba::regrole::text from pg_database where datname = current_database()"
-        ).fetchone() or ("",)
+    with _session(admin) as conn:
         for name, schema in extensions:
             with suppress(SourceError), translating(conn.place), conn.transaction():
                 make = sql.SQL("create schema if not exists {} authorization {}")
-                conn.execute(make.format(sql.Identifier(schema), sql.SQL(owner)))
+                conn.execute(make.format(sql.Identifier(schema), sql.Identifier(owner)))
                 make = sql.SQL("create extension if not exists {} with schema {} cascade")
                 conn.execute(make.format(sql.Identifier(name), sql.Identifier(schema)))
 
 
-@contextmanager
-def dumped(programs: Programs, source: Connection) -> Iterator[Path]:
-    """Dump the schema of a database into a file and lend it; raises ConfigError("scratch-unavailable")."""
-    with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
-        file = Path(folder) / "schema.dump"
-        said = programs.run(
-            "pg_dump",
-            *("--format=custom", "--schema-only", "--no-owner", "--no-privileges", "--no-subscriptions"),
-            *("--no-tablespaces", "--no-security-labels", "--no-password", f"--lock-wait-timeout={_LOCK_WAIT}"),
-            *("--file", file),
-            place=source,
-        )
-        if said.returncode != 0:
-            raise unavailable(
-                f"expected pg_dump {programs.major} to read the schema at {source.address}, got: {_first(said.stderr)}",
-                "name a connection of a role that may read every table by --schema-connection, or a dump by --schema-file",
-            )
-        yield file
-
-
-def restore(programs: Programs, scratch: Connection, file: Path) -> list[str]:
-    """Build what a file holds, a dump or SQL, as far as it can be built; return what the server said against the rest."""
-    if file.read_bytes().startswith(_CUSTOM):
-        said = programs.run(
-            "pg_restore", "--no-owner", "--no-password", "--dbname", scratch.database, file, place=scratch
-        )
-    else:
-        said = programs.run("psql", "-X", "-q", "-w", "-v", "VERBOSITY=terse", "-f", file, place=scratch)
-    return complaints(said.stderr)
-
-
-def dumped_from(files: Sequence[Path]) -> int | None:
-    """Return the major version of the server that files of SQL say they were dumped from, None where none says it."""
-    for file in files:
-        with file.open("rb") as opened:
-            if found := _VERSION.search(opened.read(_HEAD_BYTES)):
-                return int(found[1])
-    return None
-
-
-def complaints(said: str) -> list[str]:
-    """Return the server's errors among what a program said, with the head of the command where pg_restore says it."""
-    found: dict[str, str] = {}
-    for line in said.splitlines():
-        if "ERROR:" in line:
-            error = line.partition("ERROR:")[2].strip()
-            found[error] = found.get(error, "")
-        elif line.startswith(_COMMAND) and found and not found[error]:
-            found[error] = f"{line.removeprefix(_COMMAND)[:_SHOWN]}: "
-    return [f"{command}{error}" for error, command in found.items() if not _THERE.fullmatch(error)]
-
-
-def require_file(path: Path) -> None:
-    """Raise ConfigError("config-invalid") unless a file can be read, and stays in the database that it is run in."""
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise ConfigError(
-            "config-invalid", f"expected a file {path}, got: {error.strerror}; name one that is there"
-        ) from None
-    if not content.startswith(_CUSTOM) and (found := _LEAVES.search(content)):
-        line = content.count(b"\n", 0, found.end()) + 1
-        raise ConfigError(
-            "config-invalid",
-            f"expected {path.name} to stay in the database that it is run in, but line {line} connects to another; "
-            "take that line out (of a dump: leave out --create)",
-        )
-
-
 def _session(server: Connection) -> SourceSession:
     return connect(server, what="trial", lock_timeout=0)
-
-
-def _first(said: str) -> str:
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    return lines[0] if lines else "no message"
-
-
-def roles(conn: SourceSession) -> tuple[str, ...]:
-    """Name the roles that a scratch server of our own lacks; raises SourceError."""
-    return tuple(name for (name,) in conn.rows("scratch/roles", superuser=SUPERUSER))
-
-
-def search_path(conn: SourceSession) -> str | None:
-    """Return the database's own search_path in the form that set_config takes, None where it has none; raises SourceError."""
-    found = conn.rows("scratch/search_path")
-    return found[0][0] if found else None
-
-
-def extensions(conn: SourceSession) -> tuple[tuple[str, str], ...]:
-    """Name the database's extensions with their schemas; raises SourceError."""
-    return tuple((name, schema) for name, schema in conn.rows("scratch/extensions"))
-
-
-def running_server(conn: SourceSession) -> tuple[object, ...]:
-    """Return what distinguishes a running server from any other; raises SourceError."""
-    return conn.row("scratch/server_start")

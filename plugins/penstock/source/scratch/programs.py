@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import pwd
 import re
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from psycopg import pq
 
@@ -37,31 +35,26 @@ _WITHOUT_VARIABLE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """Hold one installation: its folder, the major version of its programs, and whether a server is among them."""
+    """Hold one installation: its folder, and the major version of its programs."""
 
     folder: Path
     major: int
-    server: bool
 
-    def run(
-        self, name: str, *arguments: str | Path, place: Connection | None = None, as_server: bool = False
-    ) -> subprocess.CompletedProcess[str]:
-        """Run a program to its end, led to `place` by its environment, and return what it said; `as_server` as who may serve.
+    def run(self, name: str, *arguments: str | Path, place: Connection) -> subprocess.CompletedProcess[str]:
+        """Run a program to its end, led to `place` by its environment, and return what it said.
 
         Raises ConfigError("scratch-unavailable") for one that does not end.
         """
-        account = server_account() if as_server else {}
         try:
             return subprocess.run(
                 [str(self.folder / name), *map(str, arguments)],
-                env=_inherited() | (libpq_environment(place) if place else {}),
+                env=inherited() | libpq_environment(place),
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 encoding="utf-8",
                 errors="replace",
                 check=False,
                 timeout=SECONDS,
-                **account,
             )
         except subprocess.TimeoutExpired:
             raise unavailable(
@@ -70,24 +63,25 @@ class Programs:
             ) from None
 
 
-def find(major: int | None, *, server: bool, folder: Path | None = None) -> Programs:
+def find(major: int | None, *, serves: Callable[[Path], bool] | None = None, folder: Path | None = None) -> Programs:
     """Return the installation that fits a server of a major version best: the same, else the next newer; None takes the newest.
 
-    With `folder` only that one is looked at. Raises ConfigError("scratch-unavailable") that lists what is there.
+    With `serves` it has to be one that can start a server; with `folder` only that one is looked at. Raises
+    ConfigError("scratch-unavailable") that lists what is there.
     """
-    found = list(_installations([folder] if folder else _folders()))
-    fit = [each for each in found if (each.server or not server) and (major is None or each.major >= major)]
+    found = {each: serves is None or serves(each.folder) for each in _installations([folder] if folder else _folders())}
+    fit = [each for each, usable in found.items() if usable and (major is None or each.major >= major)]
     if fit:
         newest = major is None
         return sorted(fit, key=lambda each: (-each.major if newest else each.major, str(each.folder)))[0]
-    wanted = ", ".join((*SERVER, *CLIENTS) if server else CLIENTS)
+    wanted = ", ".join((*SERVER, *CLIENTS) if serves else CLIENTS)
     version = "" if major is None else f" of version {major} or newer"
     there = ", ".join(
-        f"version {each.major}{'' if each.server else ' (clients only)'} in {each.folder}" for each in found
+        f"version {each.major}{'' if usable else ' (clients only)'} in {each.folder}" for each, usable in found.items()
     )
     raise unavailable(
         f"expected PostgreSQL's programs {wanted}{version}{f' in {folder}' if folder else ''}, found {there or 'none'}",
-        f"install them (Debian: apt-get install postgresql{'' if server else '-client'}-{major or '<version>'}), or name their "
+        f"install them (Debian: apt-get install postgresql{'' if serves else '-client'}-{major or '<version>'}), or name their "
         "folder by --programs",
     )
 
@@ -121,15 +115,8 @@ def libpq_environment(place: Connection) -> dict[str, str]:
     return {names[word]: value for word, value in values.items() if word in names and value}
 
 
-def server_account() -> dict[str, Any]:
-    """Return how a process is started that serves: PostgreSQL refuses root, so root lends it to `nobody`."""
-    if os.geteuid() != 0:
-        return {}
-    nobody = pwd.getpwnam("nobody")
-    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": [], "cwd": "/"}
-
-
-def _inherited() -> dict[str, str]:
+def inherited() -> dict[str, str]:
+    """Return what a program that works for a trial has of our environment."""
     kept = {name: os.environ[name] for name in _INHERITED if name in os.environ}
     # the messages that are read are English, whatever the caller's language
     return kept | {"LC_ALL": "C", "PGCLIENTENCODING": "UTF8", "PGAPPNAME": "penstock:trial"}
@@ -145,28 +132,17 @@ def _folders() -> Iterator[Path]:
 
 
 def _installations(folders: Iterable[Path]) -> Iterator[Programs]:
-    seen = set[Path]()
-    for folder in folders:
-        place = folder.resolve()
-        if place in seen or not _has(place, CLIENTS):
-            continue
-        seen.add(place)
-        major = _major(place, "psql", {})
-        if major is not None:
-            serves = _has(place, SERVER) and _major(place, "postgres", server_account()) == major
-            yield Programs(place, major, serves)
+    for place in dict.fromkeys(folder.resolve() for folder in folders):
+        if all(os.access(place / name, os.X_OK) for name in CLIENTS) and (major := _major(place)) is not None:
+            yield Programs(place, major)
 
 
-def _has(folder: Path, names: Sequence[str]) -> bool:
-    return all(os.access(folder / name, os.X_OK) for name in names)
-
-
-def _major(folder: Path, name: str, account: Mapping[str, Any]) -> int | None:
-    """Ask a program for its version; None where it does not run, or not under that account."""
+def _major(folder: Path) -> int | None:
+    """Ask psql for its version; None where it does not run."""
     try:
-        command = [str(folder / name), "--version"]
+        command = [str(folder / "psql"), "--version"]
         said = subprocess.run(
-            command, env=_inherited(), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, **account
+            command, env=inherited(), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
         )
     except OSError:
         return None
