@@ -1,7 +1,7 @@
 """A table's stamp is another one whenever its description is, and stays while nothing of the table is altered."""
 
 from penstock.source import catalog_snapshot
-from penstock.source.catalog_stamps import Stamps
+from penstock.source.catalog_snapshot import Stamps
 from penstock.source.session import SourceSession
 
 MADE = """
