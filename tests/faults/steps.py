@@ -83,7 +83,7 @@ class Step(StrEnum):
     MANIFESTS_GATHERED = "penstock_spark.table_maintenance:TableMaintenance._gather_manifests"
     ORPHANS_DELETED = "penstock_spark.table_maintenance:TableMaintenance._delete_orphans"
     OLD_TABLES_DROPPED = "penstock_spark.maintain:drop_old"
-    LAKE_TABLE_DROPPED = "penstock_spark.lake_table:LakeTable.drop"
+    LAKE_TABLE_DROPPED = "penstock_spark.maintain:_purge"
     RESULT_WRITTEN = "penstock_spark.json_io:write_text"
     MARK_ADDED = "penstock.ledger.barriers:Barriers.add"
     VERIFICATION_BEGUN = "penstock.ledger.verifications:Verifications.begin"
