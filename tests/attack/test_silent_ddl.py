@@ -15,6 +15,7 @@ from penstock.flow.load.resync_request import fit_to_copy, present_facts, to_cop
 from penstock.flow.recover.resume import resume_table
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin, states
+from tests.scenarios.stories import spelt
 
 PLAIN = "create table {t} (id int primary key, v int, s text); insert into {t} select g, g, 'x' from generate_series(1, 20) g"
 FULL = "create table {t} (id int, v int); alter table {t} replica identity full"
@@ -39,8 +40,18 @@ class Case:
     reason: str | None
 
 
-def case(made: str, *steps: str, reason: str | None = None) -> Case:
-    return Case(made, steps, reason)
+def case(made: str, steps: str, reason: str | None = None) -> Case:
+    return Case(made, spelt(steps, WORDS), reason)
+
+
+WORDS = {
+    "LIKE_3": "create table {t}_3 (like {t} including all)",
+    "ATTACH_3": "alter table {t} attach partition {t}_3 for values from (200) to (300)",
+    "NEW_3": "create table {t}_3 partition of {t} for values from (200) to (300)",
+    "ROW_3": "insert into {t} values (201, 1)",
+    "OWN_ROW_3": "insert into {t}_3 values (201, 1)",
+}
+"""What is done again and again of a third partition."""
 
 
 ATTACHED = "was attached, and nothing tells rows that it had"
@@ -50,84 +61,60 @@ NEW_FILE = "has a new file, and nothing tells that it has the rows of before"
 
 PARTITIONS = {
     "a partition is made, filled and attached in one transaction": case(
-        ROOT,
-        "create table {t}_3 (like {t} including all); insert into {t}_3 values (201, 1), (202, 2);"
-        "alter table {t} attach partition {t}_3 for values from (200) to (300)",
-        reason=ATTACHED,
+        ROOT, "LIKE_3; OWN_ROW_3, (202, 2);ATTACH_3", reason=ATTACHED
     ),
     "the same with rows from within a savepoint": case(
-        ROOT,
-        "create table {t}_3 (like {t} including all);"
-        "do $$begin insert into {t}_3 values (201, 1); exception when others then raise; end$$;"
-        "alter table {t} attach partition {t}_3 for values from (200) to (300)",
-        reason=ATTACHED,
+        ROOT, "LIKE_3;do $$begin OWN_ROW_3; exception when others then raise; end$$;ATTACH_3", reason=ATTACHED
     ),
     "the same below a partition that has partitions": case(
         DEEP,
-        "create table {t}_3 (like {t} including all); insert into {t}_3 values (201, 1);"
-        "alter table {t}_s attach partition {t}_3 for values from (200) to (300)",
+        "LIKE_3; OWN_ROW_3;alter table {t}_s attach partition {t}_3 for values from (200) to (300)",
         reason=ATTACHED,
     ),
     "a whole tree is filled and attached": case(
         ROOT,
-        "create table {t}_s (like {t} including all) partition by range (id);"
-        "create table {t}_3 partition of {t}_s for values from (200) to (300); insert into {t}_s values (201, 1);"
-        "alter table {t} attach partition {t}_s for values from (200) to (400)",
+        "create table {t}_s (like {t} including all) partition by range (id);create table {t}_3 partition of {t}_s "
+        "for values from (200) to (300); insert into {t}_s values (201, "
+        "1);alter table {t} attach partition {t}_s for values from (200) to (400)",
         reason=ATTACHED,
     ),
-    "a table with rows is attached": case(
-        ROOT,
-        "create table {t}_3 (like {t} including all); insert into {t}_3 values (201, 1)",
-        "alter table {t} attach partition {t}_3 for values from (200) to (300)",
-        reason=ATTACHED,
-    ),
+    "a table with rows is attached": case(ROOT, "LIKE_3; OWN_ROW_3 / ATTACH_3", reason=ATTACHED),
     "a default partition is split in one transaction": case(
         DEFAULTED,
-        "create table {t}_3 (like {t} including all);"
-        "with moved as (delete from {t}_d where id < 600 returning *) insert into {t}_3 select * from moved;"
-        "alter table {t} attach partition {t}_3 for values from (500) to (600)",
+        "LIKE_3;with moved as (delete from {t}_d where id < 600 returning *) insert into {t}_3 select * from "
+        "moved;alter table {t} attach partition {t}_3 for values from (500) to (600)",
         reason=ATTACHED,
     ),
     "a partition is detached, changed and attached again": case(
         ROOT,
-        "alter table {t} detach partition {t}_1",
-        "update {t}_1 set v = 7",
+        "alter table {t} detach partition {t}_1 / update {t}_1 set v = 7 / "
         "alter table {t} attach partition {t}_1 for values from (0) to (100)",
         reason="detached and attached again",
     ),
     "a partition is detached, truncated and attached again": case(
         ROOT,
-        "alter table {t} detach partition {t}_1; truncate {t}_1;"
-        "alter table {t} attach partition {t}_1 for values from (0) to (100)",
+        "alter table {t} detach partition {t}_1; truncate {t}_1;alter table {t} attach partition {t}_1 for values "
+        "from (0) to (100)",
         reason="detached and attached again",
     ),
     "a partition is dropped": case(ROOT, "drop table {t}_1", reason="detached or dropped with its rows"),
     "a partition comes, takes rows and is dropped": case(
-        ROOT,
-        "create table {t}_3 partition of {t} for values from (200) to (300)",
-        "insert into {t} values (201, 1)",
-        "drop table {t}_3",
-        reason="between two looks",
+        ROOT, "NEW_3 / ROW_3 / drop table {t}_3", reason="between two looks"
     ),
     "a partition comes, takes rows and is detached": case(
-        ROOT,
-        "create table {t}_3 partition of {t} for values from (200) to (300); insert into {t} values (201, 1)",
-        "alter table {t} detach partition {t}_3",
-        reason="between two looks",
+        ROOT, "NEW_3; ROW_3 / alter table {t} detach partition {t}_3", reason="between two looks"
     ),
     "a partition is truncated": case(ROOT, "truncate {t}_1", reason=NEW_FILE),
     "all partitions are truncated by name": case(ROOT, "truncate {t}_1, {t}_2", reason=NEW_FILE),
     "a partition is truncated and filled again": case(
-        ROOT, "truncate {t}_1", "insert into {t} values (1, 1)", reason=NEW_FILE
+        ROOT, "truncate {t}_1 / insert into {t} values (1, 1)", reason=NEW_FILE
     ),
     "the table is truncated, and a partition later": case(
-        ROOT, "truncate {t}", "insert into {t} values (1, 1)", "truncate {t}_1", reason=NEW_FILE
+        ROOT, "truncate {t} / insert into {t} values (1, 1) / truncate {t}_1", reason=NEW_FILE
     ),
     "a partition is unlogged for a while": case(
         ROOT,
-        "alter table {t}_1 set unlogged",
-        "insert into {t} values (1, 1)",
-        "alter table {t}_1 set logged",
+        "alter table {t}_1 set unlogged / insert into {t} values (1, 1) / alter table {t}_1 set logged",
         reason=NEW_FILE,
     ),
     "a partition is set unlogged": case(ROOT, "alter table {t}_1 set unlogged", reason="is unlogged"),
@@ -136,53 +123,30 @@ PARTITIONS = {
     ),
     "a new partition is unlogged for a while": case(
         ROOT,
-        "create unlogged table {t}_3 partition of {t} for values from (200) to (300)",
-        "insert into {t} values (201, 1)",
+        "create unlogged table {t}_3 partition of {t} for values from (200) to (300) / ROW_3 / "
         "alter table {t}_3 set logged",
         reason=NEW_FILE,
     ),
-    "a new partition takes rows and is truncated": case(
-        ROOT,
-        "create table {t}_3 partition of {t} for values from (200) to (300)",
-        "insert into {t} values (201, 1)",
-        "truncate {t}_3",
-        reason=NEW_FILE,
-    ),
+    "a new partition takes rows and is truncated": case(ROOT, "NEW_3 / ROW_3 / truncate {t}_3", reason=NEW_FILE),
     "an empty partition is attached, takes rows and is truncated": case(
-        ROOT,
-        "create table {t}_3 (like {t} including all)",
-        "alter table {t} attach partition {t}_3 for values from (200) to (300)",
-        "insert into {t} values (201, 1)",
-        "truncate {t}_3",
-        reason="was attached and rewritten or truncated",
+        ROOT, "LIKE_3 / ATTACH_3 / ROW_3 / truncate {t}_3", reason="was attached and rewritten or truncated"
     ),
     "a partition that was truncated is attached, takes rows and is truncated": case(
         ROOT,
-        "create table {t}_3 (like {t} including all); insert into {t}_3 values (201, 1)",
-        "truncate {t}_3",
-        "alter table {t} attach partition {t}_3 for values from (200) to (300)",
-        "insert into {t} values (201, 1)",
-        "truncate {t}_3",
+        "LIKE_3; OWN_ROW_3 / truncate {t}_3 / ATTACH_3 / ROW_3 / truncate {t}_3",
         reason="was attached and rewritten or truncated",
     ),
     "the same in one transaction, in which the last truncate gives no new file": case(
         ROOT,
-        "create table {t}_3 (like {t} including all); insert into {t}_3 values (201, 1)",
-        "truncate {t}_3; alter table {t} attach partition {t}_3 for values from (200) to (300);"
-        "insert into {t} values (201, 1); truncate {t}_3",
+        "LIKE_3; OWN_ROW_3 / truncate {t}_3; ATTACH_3;ROW_3; truncate {t}_3",
         reason="was attached and rewritten or truncated",
     ),
     "a new partition takes rows, is truncated and packed": case(
-        ROOT,
-        "create table {t}_3 partition of {t} for values from (200) to (300)",
-        "insert into {t} values (201, 1)",
-        "truncate {t}_3",
-        "vacuum full {t}_3",
-        reason=NEW_FILE,
+        ROOT, "NEW_3 / ROW_3 / truncate {t}_3 / vacuum full {t}_3", reason=NEW_FILE
     ),
     "a new partition is unlogged for a while, with rows": case(
         ROOT,
-        "create unlogged table {t}_3 partition of {t} for values from (200) to (300); insert into {t} values (201, 1)",
+        "create unlogged table {t}_3 partition of {t} for values from (200) to (300); ROW_3 / "
         "alter table {t}_3 set logged",
         reason=NEW_FILE,
     ),
@@ -193,24 +157,20 @@ PARTITIONS = {
     ),
     "a partition takes another identity": case(
         KEYLESS,
-        "alter table {t}_1 add primary key (id)",
-        "alter table {t}_1 replica identity default",
+        "alter table {t}_1 add primary key (id) / alter table {t}_1 replica identity default",
         reason="another replica identity than",
     ),
     "a partition has another identity for a while": case(
         KEYLESS,
-        "insert into {t} values (1, 1)",
-        "alter table {t}_1 add primary key (id)",
-        "alter table {t}_1 replica identity default",
-        "delete from {t} where id = 1",
+        "insert into {t} values (1, 1) / alter table {t}_1 add primary key (id) / "
+        "alter table {t}_1 replica identity default / delete from {t} where id = 1 / "
         "alter table {t}_1 replica identity full",
         reason="may have had another replica identity for a while",
     ),
     "a partition logs another key for a while": case(
         ROOT,
-        "alter table {t}_1 alter v set not null; create unique index {t}_v on {t}_1 (v)",
-        "alter table {t}_1 replica identity using index {t}_v",
-        "delete from {t} where id = 10",
+        "alter table {t}_1 alter v set not null; create unique index {t}_v on {t}_1 (v) / "
+        "alter table {t}_1 replica identity using index {t}_v / delete from {t} where id = 10 / "
         "alter table {t}_1 replica identity default",
         reason="another replica identity for a while",
     ),
@@ -227,14 +187,12 @@ COLUMNS = {
     "the same of a partitioned table": case(ROOT, "alter table {t} alter v type int using v * 100", reason=ALTERED),
     "a type goes there and back": case(
         PLAIN.replace("v int", "v numeric(10,2)"),
-        "alter table {t} alter v type int",
-        "alter table {t} alter v type numeric(10,2)",
+        "alter table {t} alter v type int / alter table {t} alter v type numeric(10,2)",
         reason=ALTERED,
     ),
     "a type goes to text and back": case(
         PLAIN,
-        "alter table {t} alter v type text using v || '0'",
-        "alter table {t} alter v type int using v::int",
+        "alter table {t} alter v type text using v || '0' / alter table {t} alter v type int using v::int",
         reason=ALTERED,
     ),
     "a type goes there and stays": case(PLAIN, "alter table {t} alter v type text", reason="changed its type"),
@@ -257,22 +215,18 @@ COLUMNS = {
         reason=ADDED,
     ),
     "a column is added and retyped": case(
-        PLAIN, "alter table {t} add u int", "alter table {t} alter u type text using 'y'", reason=ADDED
+        PLAIN, "alter table {t} add u int / alter table {t} alter u type text using 'y'", reason=ADDED
     ),
     "a constant default is dropped and the table packed": case(
         PLAIN,
-        "alter table {t} add c int default 7",
-        "alter table {t} alter c drop default",
-        "vacuum full {t}",
+        "alter table {t} add c int default 7 / alter table {t} alter c drop default / vacuum full {t}",
         reason=ADDED,
     ),
     "a column of a domain with default and check is added": case(
         "create domain {t}_d as int default 5 check (value > 0);" + PLAIN, "alter table {t} add a {t}_d", reason=ADDED
     ),
     "a volatile default of a partitioned table": case(
-        ROOT,
-        "alter table {t} add u uuid default gen_random_uuid(); alter table {t} alter u drop default",
-        reason=ADDED,
+        ROOT, "alter table {t} add u uuid default gen_random_uuid(); alter table {t} alter u drop default", reason=ADDED
     ),
     "a generated column becomes a plain one": case(
         GENERATED, "alter table {t} alter g drop expression", reason="was generated or not published"
@@ -280,7 +234,7 @@ COLUMNS = {
     "a column of no default is added": case(PLAIN, "alter table {t} add u int"),
     "a column of a constant default is added": case(PLAIN, "alter table {t} add u int default 7"),
     "a column of a constant default, then a packing before it": case(
-        PLAIN, "vacuum full {t}", "alter table {t} add u int default 7"
+        PLAIN, "vacuum full {t} / alter table {t} add u int default 7"
     ),
     "a generated column is added": case(PLAIN, "alter table {t} add g int generated always as (v + 1) stored"),
 }
@@ -288,65 +242,54 @@ COLUMNS = {
 NAMES = {
     "a label is renamed and back": case(
         "create type {t}_e as enum ('a', 'b'); create table {t} (id int primary key, e {t}_e)",
-        "alter type {t}_e rename value 'a' to 'z'",
-        "insert into {t} values (1, 'z')",
+        "alter type {t}_e rename value 'a' to 'z' / insert into {t} values (1, 'z') / "
         "alter type {t}_e rename value 'z' to 'a'",
         reason="a label of enum",
     ),
     "a label is added, taken and renamed": case(
         "create type {t}_e as enum ('a', 'b'); create table {t} (id int primary key, e {t}_e)",
-        "alter type {t}_e add value 'c'",
-        "insert into {t} values (1, 'c')",
-        "alter type {t}_e rename value 'c' to 'd'",
+        "alter type {t}_e add value 'c' / insert into {t} values (1, 'c') / alter type {t}_e rename value 'c' to 'd'",
         reason="a label that its enum no longer has",
     ),
     "a label is added, taken within an array and renamed": case(
         "create type {t}_e as enum ('a', 'b'); create table {t} (id int primary key, e {t}_e[])",
-        "alter type {t}_e add value 'c,\\ d'",
-        "insert into {t} values (1, array['a', 'c,\\ d', null]::{t}_e[])",
+        "alter type {t}_e add value 'c,\\ d' / insert into {t} values (1, array['a', 'c,\\ d', null]::{t}_e[]) / "
         "alter type {t}_e rename value 'c,\\ d' to 'd'",
         reason="a label that its enum no longer has",
     ),
     "a column of a new enum is added and a label renamed": case(
         "create type {t}_e as enum ('a', 'b'); create table {t} (id int primary key)",
-        "alter table {t} add e {t}_e",
-        "insert into {t} values (1, 'a')",
-        "alter type {t}_e rename value 'a' to 'd'",
+        "alter table {t} add e {t}_e / insert into {t} values (1, 'a') / alter type {t}_e rename value 'a' to 'd'",
         reason="a label that its enum no longer has",
     ),
     "labels that need quotes are added": case(
         "create type {t}_e as enum ('a', 'b'); create table {t} (id int primary key, e {t}_e, es {t}_e[])",
-        "alter type {t}_e add value 'c,\\ \"d'",
-        "insert into {t} values (1, 'c,\\ \"d', array['a', 'c,\\ \"d', null]::{t}_e[])",
+        "alter type {t}_e add value 'c,\\ \"d' / insert into {t} values (1, 'c,\\ \"d', array['a', 'c,\\ \"d', "
+        "null]::{t}_e[])",
     ),
     "a composite type changes and changes back": case(
         "create type {t}_c as (a int, b int); create table {t} (id int primary key, c {t}_c)",
-        "alter type {t}_c add attribute x int cascade",
-        "alter type {t}_c drop attribute x cascade",
+        "alter type {t}_c add attribute x int cascade / alter type {t}_c drop attribute x cascade",
         reason="composite type",
     ),
     "two columns swap their names and back": case(
         "create table {t} (id int primary key, a int, b int)",
-        "alter table {t} rename a to x; alter table {t} rename b to a; alter table {t} rename x to b",
-        "insert into {t} values (1, 2, 3)",
-        "alter table {t} rename a to x; alter table {t} rename b to a; alter table {t} rename x to b",
+        "alter table {t} rename a to x; alter table {t} rename b to a; alter table {t} rename x to b / "
+        "insert into {t} values (1, 2, 3) / alter table {t} rename a to x; alter table {t} rename b to a; "
+        "alter table {t} rename x to b",
     ),
     "a column is renamed and back": case(
-        PLAIN,
-        "alter table {t} rename v to x; insert into {t} values (30, 3)",
-        "alter table {t} rename x to v",
+        PLAIN, "alter table {t} rename v to x; insert into {t} values (30, 3) / alter table {t} rename x to v"
     ),
     "the table is renamed": case(PLAIN, "alter table {t} rename to {t}_now", reason="was renamed"),
     "the identity is another one for a while": case(
         PLAIN.replace("v int", "v int not null unique"),
-        "alter table {t} replica identity using index {t}_v_key",
-        "delete from {t} where id = 3",
+        "alter table {t} replica identity using index {t}_v_key / delete from {t} where id = 3 / "
         "alter table {t} replica identity default",
     ),
     "a label is added": case(
         "create type {t}_e as enum ('a', 'b'); create table {t} (id int primary key, e {t}_e)",
-        "alter type {t}_e add value 'c'",
-        "insert into {t} values (1, 'c')",
+        "alter type {t}_e add value 'c' / insert into {t} values (1, 'c')",
     ),
     "an enum is renamed": case(
         "create type {t}_e as enum ('a'); create table {t} (id int primary key, e {t}_e, es {t}_e[])",
@@ -366,87 +309,54 @@ INNOCENT = {
     "grant": case(PLAIN, "grant select on {t} to public"),
     "comment": case(PLAIN, "comment on table {t} is 'x'; comment on column {t}.v is 'x'"),
     "not null": case(PLAIN, "alter table {t} alter v set not null"),
-    "not null, and packed": case(PLAIN, "alter table {t} alter v set not null", "vacuum full {t}"),
+    "not null, and packed": case(PLAIN, "alter table {t} alter v set not null / vacuum full {t}"),
     "default": case(PLAIN, "alter table {t} alter v set default 5"),
     "statistics": case(PLAIN, "alter table {t} alter v set statistics 100"),
-    "truncate": case(PLAIN, "truncate {t}", "insert into {t} values (1, 1)"),
-    "truncate with other changes": case(PLAIN, "truncate {t}", "alter table {t} add constraint c check (v > 0)"),
+    "truncate": case(PLAIN, "truncate {t} / insert into {t} values (1, 1)"),
+    "truncate with other changes": case(PLAIN, "truncate {t} / alter table {t} add constraint c check (v > 0)"),
     "check and trigger": case(PLAIN, "alter table {t} add check (v > 0)"),
     "full identity for a while": case(
         PLAIN,
-        "alter table {t} replica identity full",
-        "delete from {t} where id = 3",
+        "alter table {t} replica identity full / delete from {t} where id = 3 / "
         "alter table {t} replica identity default",
     ),
     "a new partition": case(
-        ROOT,
-        "create table {t}_3 partition of {t} for values from (200) to (300)",
-        "insert into {t} values (201, 1)",
-        "update {t} set v = 2 where id = 201",
-        "grant select on {t}_3 to public",
+        ROOT, "NEW_3 / ROW_3 / update {t} set v = 2 where id = 201 / grant select on {t}_3 to public"
     ),
-    "a new partition, filled in its transaction": case(
-        ROOT,
-        "create table {t}_3 partition of {t} for values from (200) to (300); insert into {t} values (201, 1);"
-        "insert into {t}_3 values (202, 1)",
-    ),
+    "a new partition, filled in its transaction": case(ROOT, "NEW_3; ROW_3;insert into {t}_3 values (202, 1)"),
     "a new partition below a partition": case(
-        DEEP,
-        "create table {t}_3 partition of {t}_s for values from (200) to (300)",
-        "insert into {t} values (201, 1)",
+        DEEP, "create table {t}_3 partition of {t}_s for values from (200) to (300) / ROW_3"
     ),
     "a new partition, all of defaults": case(
         "create table {t} (id int default 1, v int default 2, primary key (id)) partition by range (id);"
         "create table {t}_1 partition of {t} for values from (0) to (100)",
         "create table {t}_2 partition of {t} for values from (100) to (200); insert into {t} values (101)",
     ),
-    "an empty partition is attached ahead": case(
-        ROOT,
-        "create table {t}_3 (like {t} including all)",
-        "alter table {t} attach partition {t}_3 for values from (200) to (300)",
-    ),
-    "an empty partition is attached and filled at once": case(
-        ROOT,
-        "create table {t}_3 (like {t} including all); alter table {t} attach partition {t}_3 for values from (200) to (300);"
-        "insert into {t} values (201, 1)",
-    ),
-    "a partition that was truncated is attached ahead": case(
-        ROOT,
-        "create table {t}_3 (like {t} including all); insert into {t}_3 values (201, 1)",
-        "truncate {t}_3",
-        "alter table {t} attach partition {t}_3 for values from (200) to (300)",
-    ),
+    "an empty partition is attached ahead": case(ROOT, "LIKE_3 / ATTACH_3"),
+    "an empty partition is attached and filled at once": case(ROOT, "LIKE_3; ATTACH_3;ROW_3"),
+    "a partition that was truncated is attached ahead": case(ROOT, "LIKE_3; OWN_ROW_3 / truncate {t}_3 / ATTACH_3"),
     "a partition that was packed is emptied and attached ahead": case(
-        ROOT,
-        "create table {t}_3 (like {t} including all); insert into {t}_3 values (201, 1)",
-        "delete from {t}_3",
-        "vacuum full {t}_3",
-        "alter table {t} attach partition {t}_3 for values from (200) to (300)",
+        ROOT, "LIKE_3; OWN_ROW_3 / delete from {t}_3 / vacuum full {t}_3 / ATTACH_3"
     ),
     "a tree that was truncated is attached ahead": case(
         ROOT,
-        "create table {t}_s (like {t} including all) partition by range (id);"
-        "create table {t}_3 partition of {t}_s for values from (200) to (300); insert into {t}_s values (201, 1)",
-        "truncate {t}_s",
+        "create table {t}_s (like {t} including all) partition by range (id);create table {t}_3 partition of {t}_s "
+        "for values from (200) to (300); insert into {t}_s values (201, 1) / truncate {t}_s / "
         "alter table {t} attach partition {t}_s for values from (200) to (400)",
     ),
-    "a new partition is packed before it has rows": case(
-        ROOT, "create table {t}_3 partition of {t} for values from (200) to (300)", "vacuum full {t}_3"
-    ),
+    "a new partition is packed before it has rows": case(ROOT, "NEW_3 / vacuum full {t}_3"),
     "a partition is packed": case(ROOT, "vacuum full {t}_1"),
     "all partitions are packed after a change of a column": case(
-        ROOT, "alter table {t} alter v set default 3", "vacuum full {t}"
+        ROOT, "alter table {t} alter v set default 3 / vacuum full {t}"
     ),
-    "the partitioned table is truncated": case(ROOT, "truncate {t}", "insert into {t} values (1, 1)"),
+    "the partitioned table is truncated": case(ROOT, "truncate {t} / insert into {t} values (1, 1)"),
     "the partitioned table is truncated and packed": case(
-        ROOT, "delete from {t} where id < 50", "vacuum full {t}_1", "grant select on {t}_1 to public"
+        ROOT, "delete from {t} where id < 50 / vacuum full {t}_1 / grant select on {t}_1 to public"
     ),
     "indexes, grants, comments and keys of a partitioned table": case(
         ROOT,
-        "create index on {t} (v)",
-        "grant select on {t}, {t}_1 to public; comment on table {t} is 'x'",
-        "alter table {t} add check (v >= 0)",
-        "alter table {t}_1 rename to {t}_one",
+        "create index on {t} (v) / grant select on {t}, {t}_1 to public; comment on table {t} is 'x' / "
+        "alter table {t} add check (v >= 0) / alter table {t}_1 rename to {t}_one",
     ),
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from penstock.source import ddl_trigger
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.column_changes import wrong
@@ -13,94 +15,39 @@ insert into {t} select i, 'a' || i, repeat(i::text, 3000), 'c' || i from generat
 """
 EDGES = "update {t} set {set} where id = {n}; update {t} set id = id + 100 where id = {n}; insert into {t} (id) values ({n} + 200)"
 
-
-def rows(n: int, set_: str) -> str:
-    return EDGES.replace("{set}", set_).replace("{n}", str(n))
-
-
 AMBIGUOUS = {
-    "again": [
-        "alter table {t} drop column c",
-        rows(1, "a = 'between'"),
-        "alter table {t} add column c text",
-        rows(2, "c = 'new'"),
-    ],
-    "within_one": [
-        "begin",
-        rows(1, "c = 'old'"),
-        "alter table {t} drop column c",
-        "alter table {t} add column c text",
-        rows(2, "c = 'new'"),
-        "alter table {t} drop column a",
-        "alter table {t} add column a text",
-        rows(3, "a = 'new', c = 'newer'"),
-        "commit",
-    ],
-    "went": [
-        "alter table {t} add column x text",
-        rows(1, "x = 'x'"),
-        "alter table {t} drop column x",
-        "alter table {t} add column y text default 'y'",
-        rows(2, "y = 'z'"),
-    ],
-    "both_dropped": [
-        "alter table {t} drop column a",
-        rows(1, "c = 'one'"),
-        "alter table {t} drop column c",
-        rows(2, "b = b || 'x'"),
-        "alter table {t} add column z text",
-        rows(3, "z = 'z'"),
-    ],
-    "names_passed_on": [
-        "alter table {t} drop column a",
-        "alter table {t} rename c to a",
-        rows(1, "a = 'was c'"),
-        "alter table {t} add column c text",
-        rows(2, "c = 'new', a = 'still'"),
-        "alter table {t} drop column a",
-        "alter table {t} add column a text",
-        rows(3, "a = 'newest'"),
-    ],
-    "savepoint": [
-        "begin",
-        "alter table {t} drop column c",
-        rows(1, "a = 'x'"),
-        "savepoint s",
-        "alter table {t} add column c int",
-        rows(2, "c = 1"),
-        "rollback to savepoint s",
-        "alter table {t} add column c text",
-        rows(3, "c = 'kept'"),
-        "commit",
-    ],
-    "prepared": [
-        "begin",
-        "alter table {t} drop column c",
-        rows(1, "a = 'x'"),
-        "alter table {t} add column c text",
-        rows(2, "c = 'prepared'"),
-        "prepare transaction '{t}'",
-        "commit prepared '{t}'",
-        rows(3, "c = 'later'"),
-    ],
-    "rolled_back": [
-        "begin",
-        "alter table {t} drop column c",
-        "alter table {t} add column c text",
-        rows(1, "c = 'never'"),
-        "rollback",
-        rows(2, "c = 'x'"),
-    ],
-    'hos"tile; ${env:HOME}': [
-        "alter table {t} drop column c",
-        rows(1, "a = 'x'"),
-        'alter table {t} add column "select"" -- $report$" text',
-        rows(2, '"select"" -- $report$" = \'x\''),
-        'alter table {t} drop column "select"" -- $report$"',
-        'alter table {t} add column "select"" -- $report$" text',
-        rows(3, '"select"" -- $report$" = \'y\''),
-    ],
+    "again": "alter table {t} drop column c / ROWS 1 a = 'between' / alter table {t} add column c text / "
+    "ROWS 2 c = 'new'",
+    "within_one": "begin / ROWS 1 c = 'old' / alter table {t} drop column c / alter table {t} add column c text / "
+    "ROWS 2 c = 'new' / alter table {t} drop column a / alter table {t} add column a text / "
+    "ROWS 3 a = 'new', c = 'newer' / commit",
+    "went": "alter table {t} add column x text / ROWS 1 x = 'x' / alter table {t} drop column x / "
+    "alter table {t} add column y text default 'y' / ROWS 2 y = 'z'",
+    "both_dropped": "alter table {t} drop column a / ROWS 1 c = 'one' / alter table {t} drop column c / "
+    "ROWS 2 b = b || 'x' / alter table {t} add column z text / ROWS 3 z = 'z'",
+    "names_passed_on": "alter table {t} drop column a / alter table {t} rename c to a / ROWS 1 a = 'was c' / "
+    "alter table {t} add column c text / ROWS 2 c = 'new', a = 'still' / alter table {t} drop column a / "
+    "alter table {t} add column a text / ROWS 3 a = 'newest'",
+    "savepoint": "begin / alter table {t} drop column c / ROWS 1 a = 'x' / savepoint s / "
+    "alter table {t} add column c int / ROWS 2 c = 1 / rollback to savepoint s / "
+    "alter table {t} add column c text / ROWS 3 c = 'kept' / commit",
+    "prepared": "begin / alter table {t} drop column c / ROWS 1 a = 'x' / alter table {t} add column c text / "
+    "ROWS 2 c = 'prepared' / prepare transaction '{t}' / commit prepared '{t}' / ROWS 3 c = 'later'",
+    "rolled_back": "begin / alter table {t} drop column c / alter table {t} add column c text / "
+    "ROWS 1 c = 'never' / rollback / ROWS 2 c = 'x'",
+    'hos"tile; ${env:HOME}': "alter table {t} drop column c / ROWS 1 a = 'x' / "
+    'alter table {t} add column "select"" -- $report$" text / ROWS 2 "select"" -- $report$" = \'x\' / '
+    'alter table {t} drop column "select"" -- $report$" / alter table {t} add column "select"" -- $report$" text / '
+    'ROWS 3 "select"" -- $report$" = \'y\'',
 }
+"""` / ` ends each statement; `ROWS 1 a = 0` are the changes of `EDGES` to rows about the key 1."""
+
+
+def statements(text: str) -> Iterator[str]:
+    """Yield the statements of a case, those about rows written out."""
+    for step in text.split(" / "):
+        _, number, set_ = step.split(" ", 2) if step.startswith("ROWS ") else ("", "", "")
+        yield EDGES.replace("{set}", set_).replace("{n}", number) if number else step
 
 
 def quoted(name: str) -> str:
@@ -109,7 +56,7 @@ def quoted(name: str) -> str:
 
 def migrate(env: PipelineEnv, name: str) -> None:
     with env.source.connect() as conn:
-        for statement in AMBIGUOUS[name]:
+        for statement in statements(AMBIGUOUS[name]):
             text = statement.replace("{t}", quoted(name) if "prepare" not in statement else "prepared")
             conn.execute(text.encode())
 

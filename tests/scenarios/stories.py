@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -22,6 +23,23 @@ class Story:
     cost: Cost = "metadata"
     made: str = ""
     with_trigger: Cost | None = None
+
+
+def spelt(text: str, words: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the statements of a story's text: ` / ` ends each, and words in capitals stand for what `words` says."""
+    return tuple(re.sub(r"\b[A-Z][A-Z0-9_]*\b", lambda word: words.get(word[0], word[0]), text).split(" / "))
+
+
+def stories(
+    texts: Mapping[str, str],
+    words: Mapping[str, str],
+    *,
+    cost: Cost = "metadata",
+    made: str = "",
+    with_trigger: Cost | None = None,
+) -> dict[str, Story]:
+    """Return a story for each text, by its name, all of one cost and of tables that are made alike."""
+    return {name: Story(spelt(text, words), cost, made, with_trigger) for name, text in texts.items()}
 
 
 def tell(env: PipelineEnv, stories: Mapping[str, Story], made: str, *, trigger: bool) -> dict[str, Cost]:

@@ -7,7 +7,7 @@ import pytest
 from penstock.flow.capture import run as capture
 from penstock.lsn import Lsn
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.stories import Story, begin, catch_up, costs, happen, tell, unlike, wrong
+from tests.scenarios.stories import begin, catch_up, costs, happen, stories, tell, unlike, wrong
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -20,140 +20,6 @@ NEW = "insert into {t} select i, 'new', repeat('B' || i, 2000), repeat('C' || i,
 TOUCH = "update {t} set n = n + 1 where n % 2 = 0; update {t} set id = id + 500 where n in (5, 31); delete from {t} where n = 33"
 BY_CODE = "alter table {t} drop constraint {t}_pkey, add primary key (code)"
 
-LARGE = {
-    "column_added": Story(
-        (NEW, "alter table {t} add x text default 'x'", TOUCH, "update {t} set x = 'y' where n > 10")
-    ),
-    "large_added": Story(
-        (NEW, "alter table {t} add x text", "update {t} set x = repeat('x', 9000) where n > 35", TOUCH)
-    ),
-    "renamed": Story(
-        (
-            NEW,
-            "alter table {t} rename b to large",
-            TOUCH,
-            "begin",
-            NEW.replace("3", "6"),
-            "alter table {t} rename c to d",
-            TOUCH,
-            "commit",
-        )
-    ),
-    "swapped": Story(
-        (
-            NEW,
-            "begin",
-            TOUCH,
-            "alter table {t} rename b to x",
-            "alter table {t} rename c to b; alter table {t} rename x to c",
-            TOUCH,
-            "commit",
-        )
-    ),
-    "large_dropped": Story((NEW, TOUCH, "alter table {t} drop b", TOUCH)),
-    "another_dropped": Story((NEW, "alter table {t} drop a", TOUCH, "alter table {t} rename c to a", TOUCH)),
-    "dropped_and_added": Story(
-        (
-            NEW,
-            TOUCH,
-            "alter table {t} drop b",
-            TOUCH,
-            "alter table {t} add b text",
-            "update {t} set b = repeat('z', 9000) where n > 34",
-            TOUCH,
-        )
-    ),
-    "wider": Story(
-        (NEW, "alter table {t} alter n type bigint", TOUCH, "update {t} set n = 5000000001 where n = 37", TOUCH),
-        "columns",
-        with_trigger="metadata",
-    ),
-    "wider_key": Story(
-        (
-            NEW,
-            TOUCH,
-            "alter table {t} alter id type bigint",
-            TOUCH,
-            "update {t} set id = 5000000001 where id = 35",
-            TOUCH,
-        ),
-        "copy",
-        with_trigger="metadata",
-    ),
-    "large_retyped": Story((NEW, "alter table {t} alter b type text using b || 'x'", TOUCH), "columns"),
-    "key_changed": Story((NEW, TOUCH, BY_CODE, TOUCH, "update {t} set code = 'm' || code where n > 30", TOUCH)),
-    "key_and_name": Story(
-        (
-            NEW,
-            "begin",
-            TOUCH,
-            BY_CODE,
-            "alter table {t} rename b to large; alter table {t} rename code to b",
-            "update {t} set b = 'm' || b where n > 30",
-            TOUCH,
-            "commit",
-        )
-    ),
-    "whole_rows": Story(
-        (
-            NEW,
-            TOUCH,
-            "alter table {t} replica identity full",
-            TOUCH,
-            "alter table {t} rename b to x",
-            TOUCH,
-            "alter table {t} replica identity default",
-            TOUCH,
-        )
-    ),
-    "fetched": Story(
-        (
-            NEW,
-            TOUCH,
-            "alter table {t} add u uuid default gen_random_uuid()",
-            TOUCH,
-            "alter table {t} rename b to x",
-            TOUCH,
-        ),
-        "columns",
-    ),
-    "truncated": Story(
-        (
-            NEW,
-            "begin",
-            TOUCH,
-            "truncate {t}",
-            "alter table {t} add x int default 3, drop a",
-            NEW.replace("'new', ", ""),
-            TOUCH,
-            "commit",
-            TOUCH,
-        ),
-    ),
-    "renamed_truncated": Story(
-        (NEW, "begin", "alter table {t} rename b to x", "truncate {t}", NEW, "commit", TOUCH),
-        "columns",
-        with_trigger="metadata",
-    ),
-    "truncated_twice": Story(
-        (
-            NEW,
-            "begin",
-            "truncate {t}",
-            NEW,
-            "alter table {t} alter n type bigint",
-            "truncate {t}",
-            NEW,
-            TOUCH,
-            "commit",
-            TOUCH,
-        ),
-        "columns",
-        with_trigger="metadata",
-    ),
-}
-"""Rows of before and of the window itself, updated without their large values, before and after the table changed."""
-
 PARTED = """
 create table {t} (id int, b text, n int, code text not null, primary key (id)) partition by range (id);
 alter table {t} alter b set storage external;
@@ -163,50 +29,101 @@ insert into {t} select i, repeat('b' || i, 2000), i, 'c' || i from generate_seri
 create table {t}_9 (like {t} including all); insert into {t}_9 select i, 'b', i, 'c' || i from generate_series(90, 99) i
 """
 PARTS = "update {t} set n = n + 1 where n % 4 = 0; update {t} set n = n - 1 where n % 4 = 3; update {t} set id = id + 21 where id = 5"
+WORDS = {
+    "NEW": NEW,
+    "NEXT": NEW.replace("3", "6"),
+    "SHORT": NEW.replace("'new', ", ""),
+    "TOUCH": TOUCH,
+    "GREEN": TOUCH.replace("{t}", "swapped_green"),
+    "BLUE": TOUCH.replace("{t}", "swapped_blue"),
+    "BY_CODE": BY_CODE,
+    "PARTS": PARTS,
+}
+LARGE = {
+    **stories(
+        {
+            "column_added": "NEW / alter table {t} add x text default 'x' / TOUCH / update {t} set x = 'y' where n > 10",
+            "large_added": "NEW / alter table {t} add x text / update {t} set x = repeat('x', 9000) where n > 35 / TOUCH",
+            "renamed": "NEW / alter table {t} rename b to large / TOUCH / begin / NEXT / alter table {t} rename c to d / TOUCH / commit",
+            "swapped": "NEW / begin / TOUCH / alter table {t} rename b to x / alter table {t} rename c to b; "
+            "alter table {t} rename x to c / TOUCH / commit",
+            "large_dropped": "NEW / TOUCH / alter table {t} drop b / TOUCH",
+            "another_dropped": "NEW / alter table {t} drop a / TOUCH / alter table {t} rename c to a / TOUCH",
+            "dropped_and_added": "NEW / TOUCH / alter table {t} drop b / TOUCH / alter table {t} add b text / "
+            "update {t} set b = repeat('z', 9000) where n > 34 / TOUCH",
+            "key_changed": "NEW / TOUCH / BY_CODE / TOUCH / update {t} set code = 'm' || code where n > 30 / TOUCH",
+            "key_and_name": "NEW / begin / TOUCH / BY_CODE / alter table {t} rename b to large; "
+            "alter table {t} rename code to b / update {t} set b = 'm' || b where n > 30 / TOUCH / commit",
+            "whole_rows": "NEW / TOUCH / alter table {t} replica identity full / TOUCH / alter table {t} rename b to x / "
+            "TOUCH / alter table {t} replica identity default / TOUCH",
+            "truncated": "NEW / begin / TOUCH / truncate {t} / alter table {t} add x int default 3, drop a / SHORT / TOUCH / commit / TOUCH",
+        },
+        WORDS,
+    ),
+    **stories(
+        {
+            "wider": "NEW / alter table {t} alter n type bigint / TOUCH / update {t} set n = 5000000001 where n = 37 / TOUCH",
+            "renamed_truncated": "NEW / begin / alter table {t} rename b to x / truncate {t} / NEW / commit / TOUCH",
+            "truncated_twice": "NEW / begin / truncate {t} / NEW / alter table {t} alter n type bigint / truncate {t} / "
+            "NEW / TOUCH / commit / TOUCH",
+        },
+        WORDS,
+        cost="columns",
+        with_trigger="metadata",
+    ),
+    **stories(
+        {
+            "wider_key": "NEW / TOUCH / alter table {t} alter id type bigint / TOUCH / "
+            "update {t} set id = 5000000001 where id = 35 / TOUCH",
+        },
+        WORDS,
+        cost="copy",
+        with_trigger="metadata",
+    ),
+    **stories(
+        {
+            "large_retyped": "NEW / alter table {t} alter b type text using b || 'x' / TOUCH",
+            "fetched": "NEW / TOUCH / alter table {t} add u uuid default gen_random_uuid() / TOUCH / "
+            "alter table {t} rename b to x / TOUCH",
+        },
+        WORDS,
+        cost="columns",
+    ),
+}
+"""Rows of before and of the window itself, updated without their large values, before and after the table changed."""
+
 TREES = {
-    "attached": Story(
-        (PARTS, "alter table {t} attach partition {t}_9 for values from (90) to (100)", PARTS), "leaves", PARTED
-    ),
-    "dropped": Story((PARTS, "drop table {t}_2", PARTS), made=PARTED),
-    "detached": Story((PARTS, "alter table {t} detach partition {t}_2", "update {t}_2 set n = 0", PARTS), made=PARTED),
-    "detached_slowly": Story(
-        (PARTS, "alter table {t} detach partition {t}_2 concurrently", "update {t}_2 set n = 0", PARTS), made=PARTED
-    ),
-    "truncated_leaf": Story((PARTS, "truncate {t}_2"), made=PARTED),
-    "dropped_and_renamed": Story(
-        (PARTS, "alter table {t} rename b to x", PARTS, "drop table {t}_3", PARTS), made=PARTED
-    ),
-    "attached_and_renamed": Story(
-        (
-            PARTS,
-            "alter table {t} attach partition {t}_9 for values from (90) to (100)",
-            "alter table {t} rename b to x",
-            PARTS,
-        ),
-        "leaves",
-        PARTED,
-    ),
-    "created": Story(
-        (
-            PARTS,
-            "create table {t}_4 partition of {t} for values from (60) to (80)",
-            "insert into {t} values (61, 'b', 4, 'x')",
-            PARTS,
-        ),
+    **stories(
+        {
+            "attached": "PARTS / alter table {t} attach partition {t}_9 for values from (90) to (100) / PARTS",
+            "attached_and_renamed": "PARTS / alter table {t} attach partition {t}_9 for values from (90) to (100) / "
+            "alter table {t} rename b to x / PARTS",
+        },
+        WORDS,
+        cost="leaves",
         made=PARTED,
     ),
-    "swapped_blue": Story(
-        (
-            TOUCH,
-            "begin",
-            "alter table swapped_blue rename to x",
-            "alter table swapped_green rename to swapped_blue",
-            "alter table x rename to swapped_green",
-            "commit",
-            TOUCH.replace("{t}", "swapped_green"),
-        )
+    **stories(
+        {
+            "dropped": "PARTS / drop table {t}_2 / PARTS",
+            "detached": "PARTS / alter table {t} detach partition {t}_2 / update {t}_2 set n = 0 / PARTS",
+            "detached_slowly": "PARTS / alter table {t} detach partition {t}_2 concurrently / update {t}_2 set n = 0 / PARTS",
+            "truncated_leaf": "PARTS / truncate {t}_2",
+            "dropped_and_renamed": "PARTS / alter table {t} rename b to x / PARTS / drop table {t}_3 / PARTS",
+            "created": "PARTS / create table {t}_4 partition of {t} for values from (60) to (80) / "
+            "insert into {t} values (61, 'b', 4, 'x') / PARTS",
+        },
+        WORDS,
+        made=PARTED,
     ),
-    "swapped_green": Story(("alter table swapped_blue rename a to was_green", TOUCH.replace("{t}", "swapped_blue"))),
+    **stories(
+        {
+            "swapped_blue": "TOUCH / begin / alter table swapped_blue rename to x / "
+            "alter table swapped_green rename to swapped_blue / alter table x rename to swapped_green / commit / GREEN",
+            "swapped_green": "alter table swapped_blue rename a to was_green / BLUE",
+        },
+        WORDS,
+    ),
 }
 
 
@@ -228,52 +145,19 @@ def test_partitions_and_names_change_with_and_without_the_trigger(env: PipelineE
     assert unlike(TREES, {name: found[swapped.get(name, name)] for name in TREES}, trigger=trigger) == {}
 
 
-FAR_AHEAD = {
-    "added_then_dropped": Story(
-        (
-            "alter table {t} add x text",
-            "update {t} set x = 'x' where id = 1",
-            "|",
-            "alter table {t} drop a",
-            "update {t} set x = 'y' where id = 2",
-            "|",
-        )
-    ),
-    "dropped_then_added": Story(
-        (
-            "alter table {t} drop a",
-            "update {t} set n = 0 where id = 1",
-            "alter table {t} add x text",
-            "update {t} set x = 'y' where id = 2",
-            "|",
-            "update {t} set x = 'z'",
-        )
-    ),
-    "in_each_window": Story(
-        (
-            "update {t} set n = 0",
-            "|",
-            "alter table {t} drop a",
-            "update {t} set n = 1",
-            "|",
-            "alter table {t} add a text",
-            "update {t} set a = 'new'",
-        )
-    ),
-    "names_passed_on": Story(
-        (
-            "alter table {t} drop a",
-            TOUCH,
-            "|",
-            "alter table {t} rename code to a",
-            TOUCH,
-            "alter table {t} add code int",
-            TOUCH,
-            "|",
-            "update {t} set code = 7",
-        )
-    ),
-}
+FAR_AHEAD = stories(
+    {
+        "added_then_dropped": "alter table {t} add x text / update {t} set x = 'x' where id = 1 / | / "
+        "alter table {t} drop a / update {t} set x = 'y' where id = 2 / |",
+        "dropped_then_added": "alter table {t} drop a / update {t} set n = 0 where id = 1 / "
+        "alter table {t} add x text / update {t} set x = 'y' where id = 2 / | / update {t} set x = 'z'",
+        "in_each_window": "update {t} set n = 0 / | / alter table {t} drop a / update {t} set n = 1 / | / "
+        "alter table {t} add a text / update {t} set a = 'new'",
+        "names_passed_on": "alter table {t} drop a / TOUCH / | / alter table {t} rename code to a / TOUCH / "
+        "alter table {t} add code int / TOUCH / | / update {t} set code = 7",
+    },
+    WORDS,
+)
 
 
 def test_windows_that_end_before_the_look_that_read_them_are_read_together(env: PipelineEnv) -> None:

@@ -9,6 +9,7 @@ from penstock.source import ddl_trigger
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.column_changes import wrong
 from tests.scenarios.members import adopt
+from tests.scenarios.stories import spelt
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -19,41 +20,23 @@ MADE = (
 ROWS = "update {t} set n = n + 1, f = 0.1 where id < {0}; delete from {t} where id = {0}; insert into {t} (id) values ({0} + 100)"
 WIDER = "alter table {t} alter n type bigint, alter id type bigint, alter f type float8"
 KEPT = {
-    "followed": [WIDER, "update {t} set n = 9000000000000000000 where id = 3"],
-    "then_full": [WIDER, "vacuum full {t}"],
-    "truncated": [
-        "truncate {t}",
-        "insert into {t} (id, f) values (1, 0.7), (2, 0.1)",
-        WIDER,
-        "insert into {t} values (3, 1)",
-    ],
-    "truncated_then": [WIDER, "insert into {t} values (41, 1)", "truncate {t}", "insert into {t} values (42, 1)"],
-    "granted": [WIDER, "grant select on {t} to public"],
-    "undone": ["begin; alter table {t} set unlogged; insert into {t} values (77); rollback", WIDER],
+    "followed": "WIDER / update {t} set n = 9000000000000000000 where id = 3",
+    "then_full": "WIDER / vacuum full {t}",
+    "truncated": "truncate {t} / insert into {t} (id, f) values (1, 0.7), (2, 0.1) / WIDER / "
+    "insert into {t} values (3, 1)",
+    "truncated_then": "WIDER / insert into {t} values (41, 1) / truncate {t} / insert into {t} values (42, 1)",
+    "granted": "WIDER / grant select on {t} to public",
+    "undone": "begin; alter table {t} set unlogged; insert into {t} values (77); rollback / WIDER",
 }
 LOST = {
-    "unlogged_before": [
-        "alter table {t} set unlogged",
-        "insert into {t} values (50)",
-        "alter table {t} set logged",
-        WIDER,
-    ],
-    "unlogged_after": [
-        WIDER,
-        "alter table {t} set unlogged",
-        "insert into {t} values (50)",
-        "alter table {t} set logged",
-    ],
-    "unlogged_with_it": [
-        "alter table {t} set unlogged, alter n type bigint",
-        "insert into {t} values (50)",
-        "alter table {t} set logged, alter s type int",
-    ],
-    "unlogged_in_a_block": [
-        "do $$ begin alter table {t} set unlogged; insert into {t} values (50); alter table {t} set logged; end $$",
-        WIDER,
-    ],
-    "computed": ["alter table {t} alter n type bigint using n + 1"],
+    "unlogged_before": "alter table {t} set unlogged / insert into {t} values (50) / alter table {t} set logged / "
+    "WIDER",
+    "unlogged_after": "WIDER / alter table {t} set unlogged / insert into {t} values (50) / alter table {t} set logged",
+    "unlogged_with_it": "alter table {t} set unlogged, alter n type bigint / insert into {t} values (50) / "
+    "alter table {t} set logged, alter s type int",
+    "unlogged_in_a_block": "do $$ begin alter table {t} set unlogged; insert into {t} values (50); "
+    "alter table {t} set logged; end $$ / WIDER",
+    "computed": "alter table {t} alter n type bigint using n + 1",
 }
 
 
@@ -70,7 +53,7 @@ def test_a_plain_rewrite_is_metadata_unless_the_table_was_unlogged(env16: Pipeli
 
     for name, statements in tables.items():
         env16.sql(ROWS.format(5, t=name))
-        for statement in statements:
+        for statement in spelt(statements, {"WIDER": WIDER}):
             env16.sql(statement.format(t=name))
         env16.sql(ROWS.format(9, t=name))
     env16.follow()
