@@ -34,6 +34,7 @@ from penstock.jobs.maintenance_plan import MaintenancePlan, MaintenanceResult
 from penstock.jobs.merge_plan import MergePlan, MergeResult
 from penstock.ledger.changelogs import FillRecord
 from penstock.ledger.table_records import TableRecord
+from penstock.source import ddl_trigger
 from stack.servers.postgres import Database
 from tests.waiting import wait_until
 
@@ -111,10 +112,13 @@ class PipelineEnv:
         bootstrap.prepare(self.ctx)
         bootstrap.copy(self.ctx, copy_without_spark)
 
-    def bootstrap(self, statements: str = "") -> None:
-        """Let the source do this, and then do what the bootstrap DAG does, first cut included."""
+    def bootstrap(self, statements: str = "", *, trigger: bool = False) -> None:
+        """Let the source do this, with the event trigger from then on, and do what the bootstrap DAG does, first cut included."""
         if statements:
             self.sql(statements)
+        if trigger:
+            self.settings["source"] = {**self.settings["source"], "ddl_trigger": True}
+            self.sql(ddl_trigger.install_statement())
         bootstrap.prepare(self.ctx)
         bootstrap.copy(self.ctx, self.submit)
         self.merge()

@@ -6,7 +6,7 @@ import pytest
 
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.column_changes import data_files
-from tests.scenarios.test_attached_partitions import aside, attach, equal, fetch, made, states, tables
+from tests.scenarios.test_attached_partitions import aside, attach, equal, made, states
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -43,8 +43,8 @@ def test_rows_of_before_show_the_default_of_the_partitions_that_were_there(env16
     copied, files = begun(env16)
 
     migrate(env16, (300, 320))
-    assert {table.name: table.remedy == "read" for table in tables(env16)} == dict.fromkeys(CASES, True), tables(env16)
-    fetch(env16)
+    assert {table.name: table.remedy == "read" for table in env16.tables} == dict.fromkeys(CASES, True), env16.tables
+    assert env16.wake()
 
     assert equal(env16)
     assert env16.copies() == copied
@@ -74,6 +74,6 @@ def test_partitions_that_were_packed_since_have_the_default_in_their_rows(env16:
     env16.sql(f"{aside('keyed', 'keyed_new', 300, 320)}; {OLD.format(t='keyed_new')}")
     env16.land(attach("keyed", "keyed_new", "(300) to (400)"))
 
-    found = {table.name: (table.state, table.remedy == "read") for table in tables(env16)}
+    found = {table.name: (table.state, table.remedy == "read") for table in env16.tables}
 
     assert found == {"keyed": ("paused", False), "bag": ("ready", False)}

@@ -11,7 +11,6 @@ import pytest
 from penstock.errors import LakeError
 from penstock.flow.load import bootstrap
 from penstock.flow.load import run as rebuild
-from penstock.flow.verify.compare import compare
 from penstock.source import ddl_trigger
 from tests.faults.steps import Step, owner
 from tests.pipeline_env import PipelineEnv, copy_without_spark
@@ -98,7 +97,7 @@ def what_is_wrong(env: PipelineEnv) -> list[str]:
         env.follow()
         env.wake()
     waiting = [f"{name} is paused: {reason}" for name, reason in env.paused().items()]
-    return [*waiting, *(line for table in compare(env.ctx).tables if not table.equal for line in table.lines())]
+    return [*waiting, *env.unlike()]
 
 
 @pytest.mark.parametrize("trigger", [False, True], ids=["without the trigger", "with the trigger"])

@@ -45,8 +45,7 @@ EMPTY = ("afar", "deep", "fast", "none")
 def lacks(env: PipelineEnv) -> list[str]:
     """Capture, merge, and return what differs then."""
     env.follow()
-    found = compare(env.ctx)
-    return [line for table in found.tables if not table.equal for line in table.lines()]
+    return env.unlike()
 
 
 def test_the_first_copy_of_a_table_without_partitions_ends(landing_env16: PipelineEnv) -> None:

@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 
 from penstock.compare.lake_reader import lake_reader, sql_catalog
 from penstock.flow.verify.compare import compare
-from penstock.source import ddl_trigger
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.column_changes import data_files
 from tests.scenarios.recovery import equal
@@ -60,10 +59,7 @@ def _case_sensitive(spark: SparkSession) -> Iterator[None]:
 
 
 def begin(env: PipelineEnv, *, trigger: bool) -> None:
-    env.settings["source"] = {**env.settings["source"], "ddl_trigger": trigger}
-    if trigger:
-        env.sql(ddl_trigger.install_statement())
-    env.bootstrap()
+    env.bootstrap(trigger=trigger)
     env.capture()
 
 

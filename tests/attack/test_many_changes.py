@@ -6,7 +6,6 @@ import psycopg
 import pytest
 
 from penstock.flow.verify.compare import compare
-from penstock.source import ddl_trigger
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.column_changes import wrong
 from tests.scenarios.key_changes import missed
@@ -104,12 +103,9 @@ HALVES = {
 def test_ddl_that_fails_is_undone_or_is_prepared_over_windows_shows_what_was_committed(
     env16: PipelineEnv, *, trigger: bool
 ) -> None:
-    env16.settings["source"] = {**env16.settings["source"], "ddl_trigger": trigger}
     for name in HALVES:
         env16.sql(MADE.format(t=name))
-    if trigger:
-        env16.sql(ddl_trigger.install_statement())
-    env16.bootstrap()
+    env16.bootstrap(trigger=trigger)
     copied = env16.copies()
 
     for name, (begun, _) in HALVES.items():

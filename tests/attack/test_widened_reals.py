@@ -7,7 +7,6 @@ import pytest
 from penstock.flow.load import run as rebuild
 from penstock.flow.load.run import Replay
 from penstock.flow.verify.compare import compare
-from penstock.source import ddl_trigger
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.column_changes import wrong
 
@@ -22,9 +21,8 @@ ROWS = "update t set f = 0.7 where id = {0}; insert into t (id) values ({0} + 10
 
 
 def begun(env: PipelineEnv) -> set[tuple[str, int]]:
-    env.settings["source"] = {**env.settings["source"], "ddl_trigger": True}
     env.sql(MADE)
-    env.bootstrap(ddl_trigger.install_statement())
+    env.bootstrap(trigger=True)
     env.follow()
     return env.copies()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penstock.source import ddl_trigger
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.column_changes import wrong
 
@@ -62,12 +61,9 @@ def migrate(env: PipelineEnv, name: str) -> None:
 
 
 def bootstrapped(env: PipelineEnv, *, trigger: bool) -> None:
-    env.settings["source"] = {**env.settings["source"], "ddl_trigger": trigger}
     for name in AMBIGUOUS:
         env.sql(MADE.format(t=quoted(name)))
-    if trigger:
-        env.sql(ddl_trigger.install_statement())
-    env.bootstrap()
+    env.bootstrap(trigger=trigger)
     env.capture()
 
 

@@ -9,7 +9,6 @@ from penstock.flow.recover import run as recover
 from penstock.flow.recover.run import Outlook
 from penstock.flow.sequences import RECOVERY, carry_out
 from penstock.flow.spark_job import SparkJob
-from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
 
 SHOP = """
@@ -73,8 +72,7 @@ def shown(env: PipelineEnv) -> dict[str, list[tuple[Any, ...]]]:
 
 def equal(env: PipelineEnv) -> None:
     """Assert that source and lake are equal."""
-    found = compare(env.ctx)
-    assert found.equal, [line for table in found.tables for line in table.lines()]
+    assert env.unlike() == []
 
 
 def follows(env: PipelineEnv) -> None:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from penstock.flow.verify.compare import compare
-from penstock.source import ddl_trigger
 from tests.pipeline_env import PipelineEnv
 
 Cost = Literal["metadata", "columns", "leaves", "copy"]
@@ -54,12 +53,9 @@ def tell(env: PipelineEnv, stories: Mapping[str, Story], made: str, *, trigger: 
 
 def begin(env: PipelineEnv, stories: Mapping[str, Story], made: str, *, trigger: bool) -> None:
     """Bootstrap a pipeline with a table per story."""
-    env.settings["source"] = {**env.settings["source"], "ddl_trigger": trigger}
     for name, story in stories.items():
         env.sql((story.made or made).format(t=name))
-    if trigger:
-        env.sql(ddl_trigger.install_statement())
-    env.bootstrap()
+    env.bootstrap(trigger=trigger)
     env.capture()
 
 

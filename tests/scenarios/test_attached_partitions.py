@@ -9,7 +9,6 @@ import pytest
 from penstock.flow.load import fetch as fetching
 from penstock.flow.load import run as rebuild
 from penstock.flow.verify.compare import compare
-from penstock.ledger.table_records import TableRecord
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.column_changes import data_files
 
@@ -58,10 +57,10 @@ def test_only_the_rows_of_an_attached_partition_are_read(env: PipelineEnv) -> No
             f"insert into {table} values (360, 'x', 1); delete from {table} where id = 311; commit"
         )
     env.capture()
-    assert {table.name: table.remedy == "read" for table in tables(env)} == dict.fromkeys(TABLES, True), tables(env)
+    assert {table.name: table.remedy == "read" for table in env.tables} == dict.fromkeys(TABLES, True), env.tables
     for table in TABLES:
         env.sql(f"update {table} set n = 6 where id in (9, 312); delete from {table} where id = 313")
-    fetch(env)
+    assert env.wake()
 
     assert equal(env)
     assert states(env) == dict.fromkeys(TABLES, "ready")
@@ -76,23 +75,14 @@ def test_only_the_rows_of_an_attached_partition_are_read(env: PipelineEnv) -> No
     assert equal(env)
 
 
-def tables(env: PipelineEnv) -> list[TableRecord]:
-    return env.tables
-
-
 def states(env: PipelineEnv) -> dict[str, str]:
-    return {table.name: table.state for table in tables(env)}
+    return {table.name: table.state for table in env.tables}
 
 
 def equal(env: PipelineEnv, but: str = "") -> bool:
     compared = [table for table in compare(env.ctx).tables if table.name != but]
     assert all(table.equal for table in compared), [line for table in compared for line in table.lines()]
     return True
-
-
-def fetch(env: PipelineEnv) -> None:
-    """Do what the DAG does that capture wakes."""
-    assert env.wake()
 
 
 FILLED = "insert into {0} (id, s, n) select i, 'f' || i, i from generate_series({1}, {2}) i"
@@ -159,14 +149,14 @@ def test_whatever_became_of_partitions_their_rows_alone_are_read(env: PipelineEn
     env.land()
     for table in BEFORE:
         env.sql(f"delete from {table} where id in (4, 305)")
-    fetch(env)
+    assert env.wake()
     env.flush()
     env.come_to_rest(3)
 
-    left = {table.name: (table.state, table.paused_reason) for table in tables(env) if table.state != "ready"}
+    left = {table.name: (table.state, table.paused_reason) for table in env.tables if table.state != "ready"}
     assert left.keys() == {"apart"}, left
     assert equal(env, but="apart")
-    names = {table.oid: table.name for table in tables(env)}
+    names = {table.oid: table.name for table in env.tables}
     assert {names[oid] for _, oid in env.copies() - copied} == WHOLE
     rows = {names[each.oid]: each.rows for each in env.ctx.ledger.loads.fetches(env.name)}
     assert rows.keys() == BEFORE.keys() - WHOLE - {"empty"}
@@ -193,7 +183,7 @@ def test_a_partition_bounded_outside_its_parent_keeps_no_row_of_another_in_the_l
             f"update {table}_rest set n = -1 where id % 3 = 1; alter table {table} attach partition {table}_rest default"
         )
     env16.capture()
-    fetch(env16)
+    assert env16.wake()
     env16.come_to_rest(3)
 
     assert states(env16) == dict.fromkeys(TABLES, "ready")
@@ -225,7 +215,7 @@ def test_a_second_partition_attached_while_the_first_is_read_is_read_with_it(
         return found
 
     monkeypatch.setattr(fetching, "copy_tables", copy_tables)
-    fetch(env16)
+    assert env16.wake()
 
     assert equal(env16)
     assert next(meanwhile, None) is None, "read twice"
@@ -261,7 +251,7 @@ def test_a_partition_that_the_lake_kept_is_attached_again_and_is_there_once(env1
         )
         env16.sql(f"{attach(table, f'{table}_0', '(0) to (100)')}; update {table} set n = -2 where id in (3, 120)")
     env16.capture()
-    fetch(env16)
+    assert env16.wake()
     env16.come_to_rest(3)
 
     for table in TABLES:

@@ -18,7 +18,6 @@ from penstock.flow.changelog import run as changelog
 from penstock.flow.changelog.coverage import Interval, may_hold
 from penstock.flow.guards import record_errors
 from penstock.jobs.changelog_plan import ChangelogPlan
-from penstock.source import ddl_trigger
 from penstock_spark import table_changelog
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
@@ -136,9 +135,8 @@ def test_columns_added_dropped_and_changed_within_an_interval_are_all_in_its_cha
 @pytest.mark.slow
 def test_columns_that_become_wider_become_so_in_the_changelog(env16: PipelineEnv) -> None:
     env16.settings["changelog"] = {"slack": 0}
-    env16.settings["source"] = {**env16.settings["source"], "ddl_trigger": True}
     env16.sql("create table shaped (id int primary key, l int[])")
-    env16.bootstrap(ddl_trigger.install_statement())
+    env16.bootstrap(trigger=True)
     env16.capture()
     first = interval(env16, "insert into shaped values (1, '{1}')")
     env16.changelog(first.start, first.end)

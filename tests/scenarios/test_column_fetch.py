@@ -11,7 +11,6 @@ import pytest
 
 from penstock.flow.load import fetch as fetching
 from penstock.ledger.loads import Loads
-from penstock.ledger.table_records import TableRecord
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin
 from tests.scenarios.recovery import equal
@@ -90,11 +89,11 @@ def test_columns_whose_values_changed_are_fetched_and_nothing_else(env: Pipeline
     for table in CASES:
         env.sql(dml(table, AFTER))
     env.capture()
-    assert {table.name: table.remedy == "read" for table in tables(env)} == dict.fromkeys(sorted(CASES), True)
+    assert {table.name: table.remedy == "read" for table in env.tables} == dict.fromkeys(sorted(CASES), True)
     env.merge()
-    fetch(env)
+    assert env.wake()
 
-    assert {table.name: (table.state, table.paused_reason) for table in tables(env)} == dict.fromkeys(
+    assert {table.name: (table.state, table.paused_reason) for table in env.tables} == dict.fromkeys(
         sorted(CASES), ("ready", None)
     )
     equal(env)
@@ -121,18 +120,9 @@ def dml(table: str, statements: str) -> str:
     return found
 
 
-def tables(env: PipelineEnv) -> list[TableRecord]:
-    return env.tables
-
-
-def fetch(env: PipelineEnv) -> None:
-    """Do what the DAG does that capture wakes."""
-    assert env.wake()
-
-
 def read(env: PipelineEnv) -> dict[str, set[str]]:
     """Return the columns that were read from the source again, by table."""
-    names = {table.oid: table.name for table in tables(env)}
+    names = {table.oid: table.name for table in env.tables}
     return {
         names[each.oid]: {column for file in each.files for column in file.columns}
         for each in env.ctx.ledger.loads.fetches(env.name)
@@ -159,11 +149,11 @@ def test_a_renamed_label_costs_the_rows_that_hold_it(env: PipelineEnv) -> None:
     env.sql("alter type mood rename value 'sad' to 'blue'; update one set m = 'blue' where id = 5")
     env.sql("alter type mood add value 'new'; update three set m = 'ok' where id = 7")
     env.land("insert into one values (50, 'new', 'n'), (51, 'blue', 'n'); insert into two values (50, '{blue,new}')")
-    fetch(env)
+    assert env.wake()
 
     equal(env)
     assert env.copies() == copied, "no table was copied"
-    names = {table.oid: table.name for table in tables(env)}
+    names = {table.oid: table.name for table in env.tables}
     rows = {names[each.oid]: each.rows for each in env.ctx.ledger.loads.fetches(env.name)}
     (held,) = env.sql("select count(*) from one where m in ('blue', 'new')")[0]
     assert rows == {"one": held, "two": 31, "three": 29}
@@ -190,10 +180,10 @@ def test_what_is_not_exact_by_columns_waits_for_a_whole_copy(landing_env16: Pipe
         landing_env16.sql(f"alter table {table} {change}")
     landing_env16.capture()
 
-    assert {table.name: table.paused_slug for table in tables(landing_env16)} == dict.fromkeys(
+    assert {table.name: table.paused_slug for table in landing_env16.tables} == dict.fromkeys(
         KEPT_WHOLE, "schema-change"
     )
-    assert {table.name: table.remedy == "read" for table in tables(landing_env16)} == dict.fromkeys(KEPT_WHOLE, False)
+    assert {table.name: table.remedy == "read" for table in landing_env16.tables} == dict.fromkeys(KEPT_WHOLE, False)
 
 
 class KilledError(Exception):
@@ -226,14 +216,14 @@ def test_a_fetch_that_ended_anywhere_is_begun_again_while_the_table_changes(
         with monkeypatch.context() as patched:
             patched.setattr(place, name, killed(getattr(place, name), when))
             with pytest.raises(KilledError):
-                fetch(env16)
+                assert env16.wake()
         env16.sql(MOVED.format(number))
         env16.maintain()
         env16.follow()
-        fetch(env16)
+        assert env16.wake()
 
         equal(env16)
-        assert [table.state for table in tables(env16)] == ["ready"]
+        assert [table.state for table in env16.tables] == ["ready"]
 
 
 @pytest.mark.slow
@@ -263,11 +253,11 @@ def test_a_table_that_changes_while_its_columns_are_read_goes_on_exactly(
         return found
 
     monkeypatch.setattr(fetching, "copy_tables", copy_tables)
-    fetch(env16)
+    assert env16.wake()
 
     equal(env16)
     assert next(meanwhile, None) is None, "the table that was altered meanwhile was read twice"
-    assert {table.state for table in tables(env16)} == {"ready"}
+    assert {table.state for table in env16.tables} == {"ready"}
 
 
 def killed(step: Callable[..., Any], when: str) -> Callable[..., Any]:

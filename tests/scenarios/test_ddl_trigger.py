@@ -35,11 +35,10 @@ def test_rewrites_for_wider_types_are_metadata_where_it_is_told_that_no_value_ch
 
 @pytest.mark.slow
 def test_rewrites_that_may_have_changed_a_value_cost_what_they_did(env16: PipelineEnv) -> None:
-    env16.settings["source"] = {**env16.settings["source"], "ddl_trigger": True}
     unheard = {"unheard": "alter table {t} alter n type bigint"}
     for name in UNPROVEN | unheard:
         env16.sql(MADE.format(t=name))
-    env16.bootstrap(ddl_trigger.install_statement())
+    env16.bootstrap(trigger=True)
     env16.capture()
 
     for name, text in UNPROVEN.items():
@@ -62,11 +61,10 @@ def test_a_rewrite_is_followed_over_several_windows_that_are_killed_before_they_
     env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The look is far ahead of the first of them."""
-    env16.settings["source"] = {**env16.settings["source"], "ddl_trigger": True}
     tables = ("followed", "computed_later")
     for name in tables:
         env16.sql(MADE.format(t=name))
-    env16.bootstrap(ddl_trigger.install_statement())
+    env16.bootstrap(trigger=True)
     env16.capture()
     copied, ends = env16.copies(), list[Lsn]()
 
@@ -145,12 +143,11 @@ def forged(env: PipelineEnv, name: str) -> str:
 
 @pytest.mark.slow
 def test_where_the_trigger_was_away_nothing_is_guessed_and_who_lies_is_not_heard(env16: PipelineEnv) -> None:
-    env16.settings["source"] = {**env16.settings["source"], "ddl_trigger": True}
     for name in STORIES:
         env16.sql(
             f"create table {name} (id int primary key, n int, a text); insert into {name} values (1, 0, 'x'), (2, 0, 'y')"
         )
-    env16.bootstrap(ddl_trigger.install_statement())
+    env16.bootstrap(trigger=True)
     env16.capture()
 
     for name, story in STORIES.items():
@@ -197,11 +194,10 @@ def as_reader(env: PipelineEnv) -> Context:
 def test_two_hundred_changes_of_a_table_and_a_look_far_ahead_are_read_by_a_role_without_rights(
     env16: PipelineEnv,
 ) -> None:
-    env16.settings["source"] = {**env16.settings["source"], "ddl_trigger": True}
     env16.sql(
         "create table t (id int primary key, n int, a text); insert into t select i, 0, 'a' from generate_series(1, 300) i"
     )
-    env16.bootstrap(ddl_trigger.install_statement())
+    env16.bootstrap(trigger=True)
     env16.capture()
     copied, reader = env16.copies(), as_reader(env16)
 

@@ -101,10 +101,9 @@ def known_to_all(env: PipelineEnv, table: str) -> dict[str, Any]:
 
 
 def test_a_table_whose_values_a_command_has_changed_is_not_followed_on_a_strangers_word(env16: PipelineEnv) -> None:
-    env16.settings["source"] = {**env16.settings["source"], "ddl_trigger": True}
     env16.sql("create schema s; create table s.a (id int primary key, v int); insert into s.a values (1, 1), (2, 2)")
     env16.settings["tables"] = {"include": ["s.*"]}
-    env16.bootstrap(ddl_trigger.install_statement())
+    env16.bootstrap(trigger=True)
     env16.follow()
     before = known_to_all(env16, "s.a")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from penstock.flow.verify.compare import compare
-from penstock.source import ddl_trigger
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.column_changes import wrong
 from tests.scenarios.members import adopt
@@ -42,12 +41,11 @@ LOST = {
 
 @pytest.mark.parametrize("made", ["for all tables", "for tables in schema public"])
 def test_a_plain_rewrite_is_metadata_unless_the_table_was_unlogged(env16: PipelineEnv, made: str) -> None:
-    env16.settings["source"] = {**env16.settings["source"], "ddl_trigger": True}
     tables = KEPT | LOST
     for name in tables:
         env16.sql(MADE.format(t=name))
     adopt(env16, f"{made} with (publish_via_partition_root = true)")
-    env16.bootstrap(ddl_trigger.install_statement())
+    env16.bootstrap(trigger=True)
     env16.capture()
     copied = env16.copies()
 
@@ -64,10 +62,9 @@ def test_a_plain_rewrite_is_metadata_unless_the_table_was_unlogged(env16: Pipeli
 
 
 def test_without_truncates_in_the_stream_a_rewrite_is_not_believed(env16: PipelineEnv) -> None:
-    env16.settings["source"] = {**env16.settings["source"], "ddl_trigger": True}
     env16.sql(MADE.format(t="t"))
     adopt(env16, "for all tables with (publish_via_partition_root = true, publish = 'insert, update, delete')")
-    env16.bootstrap(ddl_trigger.install_statement())
+    env16.bootstrap(trigger=True)
     env16.capture()
     copied = env16.copies()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from penstock.source import ddl_trigger
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.column_changes import data_files, wrong
 
@@ -74,13 +73,10 @@ def change(env: PipelineEnv, name: str) -> None:
 
 
 def bootstrapped(env: PipelineEnv, *, trigger: bool) -> None:
-    env.settings["source"] = {**env.settings["source"], "ddl_trigger": trigger}
     for name in CHANGES:
         env.sql(MADE.format(t=name))
     env.sql("alter table whole_rows drop constraint whole_rows_pkey; alter table whole_rows replica identity full")
-    if trigger:
-        env.sql(ddl_trigger.install_statement())
-    env.bootstrap()
+    env.bootstrap(trigger=trigger)
     env.capture()
 
 
