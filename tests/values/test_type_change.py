@@ -34,6 +34,7 @@ def domain(base: PgType) -> PgType:
         pytest.param((INT8, -1), (INT4, -1), False, id="bigint to integer may fail"),
         pytest.param((INT4, -1), (INT2, -1), False, id="integer to smallint may fail"),
         pytest.param((INT2S, -1), (INT8S, -1), True, id="an array of smallint to one of bigint"),
+        pytest.param((INT2S, -1), (INT4S, -1), True, id="an array of smallint to one of integer"),
         pytest.param((INT4S, -1), (INT8S, -1), True, id="an array of integer to one of bigint"),
         pytest.param((INT4S, -1), (INT2S, -1), False, id="an array of integer to one of smallint"),
         pytest.param((REAL, -1), (DOUBLE, -1), True, id="real to double precision"),
@@ -45,6 +46,7 @@ def domain(base: PgType) -> PgType:
         pytest.param((VARCHAR, 24), (VARCHAR, 14), False, id="a shorter varchar cuts"),
         pytest.param((VARCHAR, 24), (VARCHAR, -1), True, id="a varchar of any length"),
         pytest.param((VARCHAR, 24), (TEXT, -1), True, id="varchar to text"),
+        pytest.param((VARCHAR, -1), (TEXT, -1), True, id="varchar of any length to text"),
         pytest.param((VARCHAR, -1), (VARCHAR, 24), False, id="a varchar of any length to one of some"),
         pytest.param((TEXT, -1), (VARCHAR, 24), False, id="text to varchar cuts"),
         pytest.param((TEXT, -1), (VARCHAR, -1), False, id="text to varchar of any length is not asked for"),
@@ -52,6 +54,13 @@ def domain(base: PgType) -> PgType:
         pytest.param((NUMERIC, numeric(10, 2)), (NUMERIC, numeric(8, 2)), False, id="fewer digits"),
         pytest.param((NUMERIC, numeric(8, 2)), (NUMERIC, numeric(10, 3)), False, id="another scale adds zeros"),
         pytest.param((NUMERIC, numeric(10, 3)), (NUMERIC, numeric(10, 2)), False, id="a smaller scale rounds"),
+        pytest.param(
+            (NUMERIC, numeric(8, -2)), (NUMERIC, numeric(10, -2)), True, id="more digits of a scale below zero"
+        ),
+        pytest.param((NUMERIC, numeric(8, 2)), (NUMERIC, numeric(10, -2)), False, id="a scale below zero rounds"),
+        pytest.param(
+            (NUMERIC, numeric(8, 0)), (NUMERIC, numeric(8, -1024)), False, id="scales that differ in the sign only"
+        ),
         pytest.param((NUMERIC, numeric(10, 3)), (NUMERIC, -1), True, id="any numeric holds one of some digits"),
         pytest.param((NUMERIC, -1), (NUMERIC, numeric(38, 2)), False, id="any numeric to one of some digits"),
         pytest.param((NUMERIC, numeric(8, 0)), (INT4, -1), False, id="numeric to integer"),
@@ -82,6 +91,29 @@ def test_the_servers_cast_keeps_every_value(before: tuple[int, int], after: tupl
         ),
         pytest.param(of("numeric", numeric(8, 2)), of("numeric", numeric(10, 2)), True, id="more digits of one scale"),
         pytest.param(of("numeric", numeric(10, 2)), of("numeric", numeric(8, 2)), False, id="the lake has more digits"),
+        pytest.param(
+            of("_positive", element=domain(of("int4"))),
+            of("_int4", element=of("int4")),
+            True,
+            id="an array of a domain",
+        ),
+        pytest.param(
+            of("_citext", schema="public", element=of("citext", schema="public")),
+            of("_varchar", element=of("varchar", 24)),
+            True,
+            id="an array of citext to one of varchar",
+        ),
+        pytest.param(
+            of("_text", element=of("text")),
+            of("_text", element=of("text", kind="e")),
+            False,
+            id="an array of an enum called text",
+        ),
+        pytest.param(of("mood", kind="e"), of("mood", oid=2, kind="e"), False, id="another enum of the same name"),
+        pytest.param(
+            of("mood", kind="e"), of("feeling", schema="app", kind="e"), True, id="an enum that was renamed and moved"
+        ),
+        pytest.param(of("text"), of("_text", oid=2, element=of("text")), False, id="a text to an array of texts"),
         pytest.param(of("json"), of("jsonb", oid=2), False, id="json renders otherwise than jsonb"),
     ],
 )
