@@ -1,15 +1,19 @@
 """One at a time: work on a pipeline that must not run twice at once, such as merge and maintenance on the lake.
 
 A hold is an advisory lock of a session with the control database, so it ends with the process that has it, however
-that ends. It keeps work from being wasted; what keeps it from doing damage are attempts and compared pointers.
+that ends. It keeps work from being wasted; what keeps it from doing damage are attempts and compared pointers. An attempt has a name
+that is short, sorted by time, and safe in paths and in SQL.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from secrets import token_hex
 
 import psycopg
 
@@ -17,6 +21,7 @@ from penstock.errors import LedgerError
 from penstock.ledger.session import Part, Transaction, connect
 
 _POLL_SECONDS = 1.0
+_ATTEMPT = re.compile(r"\d{8}t\d{9}_[0-9a-f]{8}")
 
 
 class AdvisoryLocks(Part):
@@ -63,3 +68,14 @@ def _release(opened: psycopg.Connection) -> None:
 def _key(name: str, work: str) -> int:
     digest = hashlib.sha256(f"penstock:{name}:{work}".encode()).digest()
     return int.from_bytes(digest[:8], signed=True)
+
+
+def new_attempt() -> str:
+    """Return a name such as `20261121t091500123_3f9a1c2d`: milliseconds of UTC, and digits against coincidence."""
+    now = datetime.now(UTC)
+    return f"{now:%Y%m%dt%H%M%S}{now.microsecond // 1000:03d}_{token_hex(4)}"
+
+
+def made_before(name: str, at: datetime) -> bool:
+    """Return whether a name is that of an attempt which was begun before a time."""
+    return _ATTEMPT.fullmatch(name) is not None and name < f"{at.astimezone(UTC):%Y%m%dt%H%M%S}"

@@ -15,7 +15,7 @@ from psycopg.types.json import Jsonb
 from penstock.config.connections import Connection
 from penstock.errors import LedgerError, Trouble
 from penstock.jobs.pointers import Place, Pointer, Rename
-from penstock.ledger.attempt import new_attempt
+from penstock.ledger.advisory_lock import new_attempt
 from penstock.ledger.iceberg_pointers import move_pointers
 from penstock.ledger.merge_queue import PublishedTable
 from penstock.ledger.pipelines import lock, lock_active

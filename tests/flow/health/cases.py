@@ -9,7 +9,7 @@ from typing import Any
 from penstock.config.model import Pipeline
 from penstock.config.policy import Health
 from penstock.flow.health.airflow_state import DagState
-from penstock.flow.health.input import HealthInput, LedgerFacts, SlotInput, SlotMemory
+from penstock.flow.health.input import HealthInput, LedgerFacts, SlotInput
 from penstock.flow.health.judge import Verdict, judge
 from penstock.flow.health.limits import sample
 from penstock.ledger.health import AlarmRecord, SlotSample
@@ -112,7 +112,8 @@ def lake_facts(keys: Any = None, **changes: Any) -> HealthInput:
 
 def facts(*slots: SlotFacts, rules: Health | None = None, **changes: Any) -> SlotInput:
     """A check that saw these slots; changes of the server, its surroundings, the ledger or the whole."""
-    server, around, ledger = (_changed(known, changes) for known in (SERVER, AROUND, LedgerFacts()))
+    recorded = LedgerFacts(record=RECORD, tables=3, known_tables=3)
+    server, around, ledger = (_changed(known, changes) for known in (SERVER, AROUND, recorded))
     source = _changed(SourceHealth(server, around, FLUSHED, slots, {}, (), None, ()), changes)
     whole = SlotInput(
         pipeline=SHOP if rules is None else SHOP.model_copy(update={"health": rules}),
@@ -120,7 +121,6 @@ def facts(*slots: SlotFacts, rules: Health | None = None, **changes: Any) -> Slo
         ledger=ledger,
         airflow={"capture": DagState(paused=False)},
         source=source,
-        memory=_changed(SlotMemory(record=RECORD, tables=3, known_tables=3), changes),
     )
     return replace(whole, **changes)
 

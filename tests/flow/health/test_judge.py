@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from penstock.conditions import ALARMS, LEVELS
-from penstock.flow.health import rules_lake, rules_server, rules_slot, rules_tables, rules_work
+from penstock.flow.health import rules_lake, rules_server, rules_slot, rules_tables
 from penstock.flow.health.airflow_state import DagState
 from penstock.flow.health.input import ClockReading
 from penstock.flow.health.judge import LAKE_RULES, RULES
@@ -46,7 +46,6 @@ PAUSED = {"capture": DagState(paused=True)}
         (rules_server, "(facts: 'SlotInput')", RULES),
         (rules_lake, "(facts: 'HealthInput')", LAKE_RULES),
         (rules_tables, "(facts: 'HealthInput')", LAKE_RULES),
-        (rules_work, "(facts: 'HealthInput')", LAKE_RULES),
     ],
 )
 def test_every_rule_of_a_module_is_judged_by(module: ModuleType, form: str, listed: Collection[Any]) -> None:

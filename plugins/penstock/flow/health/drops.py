@@ -75,7 +75,7 @@ def _own(facts: SlotInput) -> Iterator[Drop]:
 def _beyond_since(facts: SlotInput) -> datetime:
     """Return the time of the first of the newest samples that are all beyond the limit for dropping."""
     since = facts.at
-    for each in facts.memory.history:
+    for each in facts.ledger.history:
         if (each.retained or 0) < facts.limits.drop:
             break
         since = each.at
@@ -84,7 +84,7 @@ def _beyond_since(facts: SlotInput) -> datetime:
 
 def _foreign(facts: SlotInput) -> Iterator[Drop]:
     for slot in facts.foreign:
-        if not _droppable(slot) or slot.name in facts.memory.others:
+        if not _droppable(slot) or slot.name in facts.ledger.others:
             continue
         for rule in facts.policy.drop.foreign:
             sample = facts.samples[slot.name]

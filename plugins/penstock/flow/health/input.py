@@ -53,7 +53,12 @@ class ClockReading:
 
 @dataclass(frozen=True, slots=True)
 class LedgerFacts:
-    """Hold what the ledger knows; `lake` is None for a pipeline that it does not know. `still` are tables that are paused, or not copied yet."""
+    """Hold what the ledger knows; `lake` and `record` are None for a pipeline that it does not know.
+
+    `still` are tables that are paused, or not copied yet. What follows `record` is there where the source was asked, too: `last` is the
+    newest sample of each of its slots, `history` those of the own slot, newest first; `others` are the slots of other living pipelines,
+    `tables` counts the tables that are not dropped, `known_tables` these and the others.
+    """
 
     lake: PipelinePanel | None = None
     late: LateWork = field(default_factory=LateWork)
@@ -63,16 +68,6 @@ class LedgerFacts:
     outcomes: Sequence[TaskOutcome] = ()
     alarms: Sequence[AlarmRecord] = ()
     clock: ClockReading | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SlotMemory:
-    """Hold what the ledger knows of slots: nothing, for a pipeline that it does not know.
-
-    `last` is the newest sample of each slot, `history` those of the own slot, newest first. `others` are the slots
-    of other living pipelines, `tables` counts the tables that are not dropped, `known_tables` these and the others.
-    """
-
     record: PipelineRecord | None = None
     tables: int = 0
     known_tables: int = 0
@@ -127,13 +122,12 @@ class SlotInput(HealthInput):
     """Hold the source as well, as of its own time: `source_clock` says what that was on this worker's clock."""
 
     source: SourceHealth
-    memory: SlotMemory = field(default_factory=SlotMemory)
     source_clock: ClockReading | None = None
 
     @property
     def record(self) -> PipelineRecord | None:
         """Return what the ledger knows of the pipeline."""
-        return self.memory.record
+        return self.ledger.record
 
     @property
     def pause(self) -> int | None:
@@ -158,7 +152,7 @@ class SlotInput(HealthInput):
     @cached_property
     def samples(self) -> dict[str, SlotSample]:
         """Return what is remembered of every slot, by name."""
-        return samples(self.source, self._own_name, self.memory.last)
+        return samples(self.source, self._own_name, self.ledger.last)
 
     @cached_property
     def limits(self) -> Limits:
@@ -168,7 +162,7 @@ class SlotInput(HealthInput):
     @cached_property
     def forecast(self) -> Forecast:
         """Return how fast WAL piles up behind the slot."""
-        return Forecast(None) if self.own is None else Forecast.of(self.memory.history, self.own)
+        return Forecast(None) if self.own is None else Forecast.of(self.ledger.history, self.own)
 
     @property
     def _own_name(self) -> str | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from penstock.conditions import LEVELS
-from penstock.flow.health import rules_lake, rules_server, rules_slot, rules_tables, rules_work
+from penstock.flow.health import rules_lake, rules_server, rules_slot, rules_tables
 from penstock.flow.health.drops import Drop, drops
 from penstock.flow.health.findings import Finding, inhibited
 from penstock.flow.health.input import HealthInput, SlotInput
@@ -37,11 +37,11 @@ RULES = (
 LAKE_RULES: dict[Callable[[HealthInput], Iterator[Finding]], frozenset[str]] = {
     rules_lake.stale: frozenset({"lake-stale"}),
     rules_lake.merge: frozenset({"merge-paused", "merge-failing", "merge-late"}),
-    rules_work.resync: frozenset({"resync-failing"}),
-    rules_work.copies: frozenset({"copy-stalled"}),
-    rules_work.maintain: frozenset({"maintain-overdue"}),
-    rules_work.changelog: frozenset({"changelog-overdue"}),
-    rules_work.verify: frozenset({"verify-overdue"}),
+    rules_tables.resync: frozenset({"resync-failing"}),
+    rules_tables.copies: frozenset({"copy-stalled"}),
+    rules_tables.maintain: frozenset({"maintain-overdue"}),
+    rules_tables.changelog: frozenset({"changelog-overdue"}),
+    rules_tables.verify: frozenset({"verify-overdue"}),
     rules_tables.paused: frozenset({"table-paused"}),
     rules_tables.differing: frozenset({"verify-differs"}),
     rules_tables.unreadable: frozenset({"verify-unreadable"}),

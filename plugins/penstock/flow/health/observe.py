@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 from penstock.errors import LakeError, LedgerError
 from penstock.flow.context import Context
 from penstock.flow.health.airflow_state import DagState
-from penstock.flow.health.input import ClockReading, Disk, HealthInput, LedgerFacts, SlotInput, SlotMemory
+from penstock.flow.health.input import ClockReading, Disk, HealthInput, LedgerFacts, SlotInput
 from penstock.landing import layout
 from penstock.ledger.health import OpenCopy
 from penstock.ledger.records import PipelineRecord
@@ -69,29 +69,30 @@ def with_source(ctx: Context, known: HealthInput) -> SlotInput:
     return SlotInput(
         pipeline=known.pipeline,
         at=seen.around.at,
-        ledger=known.ledger,
+        ledger=_with_slots(ctx, known.ledger, seen),
         airflow=known.airflow,
         disks=known.disks,
         source=seen,
-        memory=_memory(ctx, seen),
         source_clock=ClockReading(seen.around.at, before, datetime.now(UTC)),
     )
 
 
-def _memory(ctx: Context, seen: SourceHealth) -> SlotMemory:
+def _with_slots(ctx: Context, known: LedgerFacts, seen: SourceHealth) -> LedgerFacts:
+    """Return what is known with what the ledger remembers of the source's slots."""
     name, ledger = ctx.name, ctx.ledger
     try:
         records = {record.name: record for record in ledger.pipelines.all()}
     except LedgerError as error:
         if error.slug in UNKNOWN:
-            return SlotMemory()
+            return known
         raise
     if name not in records:
-        return SlotMemory(others=_others(records, name))
+        return replace(known, others=_others(records, name))
     with ledger.session():
         tables = ledger.tables.all(name)
         since = seen.around.at - _HISTORY - timedelta(seconds=ctx.pipeline.health.drop.patience)
-        return SlotMemory(
+        return replace(
+            known,
             record=records[name],
             tables=sum(table.state != "dropped" for table in tables),
             known_tables=len(tables),

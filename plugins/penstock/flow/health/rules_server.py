@@ -39,7 +39,7 @@ def capture(facts: SlotInput) -> Iterator[Finding]:
 
 def too_slow(facts: SlotInput) -> Iterator[Finding]:
     """Report that the queue grows while capture is at work: each run then has more to read than the one before."""
-    history, rates, own = facts.memory.history, facts.memory.rates, facts.own
+    history, rates, own = facts.ledger.history, facts.ledger.rates, facts.own
     if own is None or len(history) < _GROWTH_SAMPLES or not rates:
         return
     unread = [each.unread or 0 for each in (own, *history[:_GROWTH_SAMPLES])]
@@ -70,7 +70,7 @@ def abandoned(facts: SlotInput) -> Iterator[Finding]:
     for slot in facts.foreign:
         found = facts.samples[slot.name]
         idle, kept = facts.age(found.inactive_since), found.retained or 0
-        if found.active or slot.synced or slot.name in facts.memory.others or idle < facts.policy.watch.abandoned:
+        if found.active or slot.synced or slot.name in facts.ledger.others or idle < facts.policy.watch.abandoned:
             continue
         level = facts.level("slot-abandoned", slot.name, kept, facts.limits.warn, facts.limits.critical)
         if level:

@@ -88,7 +88,7 @@ def _needless(facts: SlotInput) -> str | None:
     record = facts.record
     if record is None:
         return None
-    had_some, has_none = facts.memory.known_tables > 0, facts.memory.tables == 0  # else its first is yet to come
+    had_some, has_none = facts.ledger.known_tables > 0, facts.ledger.tables == 0  # else its first is yet to come
     if record.state in ("running", "halted") and record.position is not None and had_some and has_none:
         return "the pipeline has no table any more"
     return None

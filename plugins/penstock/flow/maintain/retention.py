@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from penstock.flow.context import Context
 from penstock.landing import layout
-from penstock.ledger.attempt import made_before
+from penstock.ledger.advisory_lock import made_before
 from penstock.ledger.maintenance import Forgotten, Needed
 
 
