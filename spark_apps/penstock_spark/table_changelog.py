@@ -10,12 +10,11 @@ import logging
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from pyspark.sql import SparkSession
 
-from penstock.contract.schema import CONTRACT_VERSION, NO_COLUMNS_FIELD
+from penstock.contract.schema import CONTRACT_VERSION
 from penstock.engine import changelog as engine
 from penstock.engine.files import Files
 from penstock.engine.order import Column, NewFile, Resources
@@ -33,7 +32,6 @@ from penstock_spark.landing import check_contract
 from penstock_spark.staging import Staging
 
 TASK_BYTES = 64 << 20  # of landing Parquet, per task and file that it writes
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _log = logging.getLogger("penstock.changelog")
 
@@ -91,7 +89,7 @@ def _fill(
     _require_ours(plan, table, there)
     there = _evolve(order, table, there)
     table_layout.require_known(table, there)
-    start, end = _microseconds(plan.from_time), _microseconds(plan.upto_time)
+    start, end = engine.microseconds(plan.from_time), engine.microseconds(plan.upto_time)
     staged = Staging(table, there, {properties.PIPELINE: plan.pipeline, properties.ATTEMPT: plan.attempt})
     if there.main is not None:
         staged.plan_files({"committed_at": (start, end - 1)})
@@ -141,17 +139,11 @@ def _order(
         fields=tuple(
             engine.ImageField(name, field.lake_type, (field.ids, old[name].ids)) for name, field in new.items()
         ),
-        landed=tuple(
-            engine.LandedChanges(file.uri, file.bytes, file.columns or (NO_COLUMNS_FIELD,), file.era, file.reals)
-            for file in order.files
-        ),
-        missing=tuple(
-            engine.MissingChanges(each.era, each.commit_lsn, each.xid, _microseconds(each.committed_at))
-            for each in order.missing
-        ),
+        landed=order.files,
+        missing=order.missing,
         target=tuple(file for path, file in staged.files.items() if path not in whole),
-        start=_microseconds(plan.from_time),
-        end=_microseconds(plan.upto_time),
+        start=engine.microseconds(plan.from_time),
+        end=engine.microseconds(plan.upto_time),
         folder=table_layout.data_folder(there),
         partition=table_layout.partition(table, there, columns),
         sort=table_layout.sort(table, there, columns),
@@ -191,7 +183,3 @@ def _evolve(order: ChangelogTable, table: LakeTable, there: IcebergTable) -> Ice
             update = update.addColumn(image, added.name, table.iceberg_type(added.type))
     update.commit()
     return IcebergTable(table.load())
-
-
-def _microseconds(time_: datetime) -> int:
-    return (time_ - _EPOCH) // timedelta(microseconds=1)

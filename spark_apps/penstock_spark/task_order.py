@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from penstock.contract.manifest import ChangeCounts
-from penstock.engine.order import Bounds, Column, LandedFile, MergeOrder, Resources, SourceSnapshot, TargetFile
+from penstock.engine.order import Bounds, Column, LandedFile, MergeOrder, Resources, TargetFile
 from penstock.engine.segments import Segment
 from penstock.jobs.merge_plan import FileRef, MergePlan, TablePlan
 from penstock.lake.columns import MISFITS, lake_column
+from penstock.shapes.pg_snapshot import Snapshot
 from penstock_spark import table_layout
 from penstock_spark.iceberg_table import IcebergTable
 from penstock_spark.lake_table import LakeTable
@@ -44,7 +45,7 @@ def task_order(
         )
         for column in order.columns
     )
-    seen = SourceSnapshot.parse(order.copy_snapshot) if order.copy_snapshot and not copy else None
+    seen = Snapshot.parse(order.copy_snapshot) if order.copy_snapshot and not copy else None
     return MergeOrder(
         columns=columns,
         misfits_ids=there.ids(MISFITS.name),

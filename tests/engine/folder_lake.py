@@ -12,13 +12,14 @@ from typing import Any
 
 from penstock.engine import duck, split, task, vectors
 from penstock.engine.files import Files
-from penstock.engine.order import Column, LandedFile, MergeAnswer, MergeOrder, SourceSnapshot, TargetFile
+from penstock.engine.order import Column, LandedFile, MergeAnswer, MergeOrder, TargetFile
 from penstock.engine.split import Answer, Shape
 from penstock.engine.target import scan_sql
 from penstock.errors import LakeError
 from penstock.jobs.merge_plan import FileRef, TableResult
 from penstock.lake.columns import MISFITS, lake_column
 from penstock.shapes.mirror_column import MirrorColumn
+from penstock.shapes.pg_snapshot import Snapshot
 from tests.spark.histories import Transaction
 from tests.spark.workbench import Table, _text
 
@@ -148,8 +149,7 @@ class FolderLake:
             if table.files:
                 seen = None
                 if table.copy_snapshot:
-                    xmin, xmax, inside = table.copy_snapshot.split(":")
-                    seen = SourceSnapshot(int(xmin), int(xmax), tuple(int(xid) for xid in inside.split(",") if xid))
+                    seen = Snapshot.parse(table.copy_snapshot)
                 there = table.live()
                 answer = self._carried_out(table.order_of(table.files, seen_by=seen, **self.options))
                 table.commit(answer)

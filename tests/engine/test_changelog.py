@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +15,11 @@ import pytest
 
 from penstock.contract.schema import NO_COLUMNS_FIELD, landing_schema
 from penstock.engine import changelog, vectors
-from penstock.engine.changelog import FillOrder, ImageField, LandedChanges, MissingChanges
+from penstock.engine.changelog import FillOrder, ImageField
 from penstock.engine.failure import EngineFailure
 from penstock.engine.files import Files
 from penstock.engine.order import NewFile, PartitionField, Resources, SortField, Storage, TargetFile
-from penstock.lake.changelog import changelog_columns
+from penstock.lake.changelog import ChangelogFile, MissingTransaction, changelog_columns
 from penstock.lake.columns import LakeColumn
 
 DAY = 86_400_000_000
@@ -37,8 +37,12 @@ def inner(lake_type: str) -> int:
     return 2 if lake_type.startswith("map") else 1 if lake_type.startswith("array") else 0
 
 
+def moment(microseconds: int) -> datetime:
+    return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
+
+
 def order_of(
-    folder: Path, *landed: LandedChanges, fields: Sequence[tuple[str, str]] = FIELDS, **changes: Any
+    folder: Path, *landed: ChangelogFile, fields: Sequence[tuple[str, str]] = FIELDS, **changes: Any
 ) -> FillOrder:
     """Order the interval of the first day of 1970 from landed files."""
     columns = changelog_columns([LakeColumn(*field) for field in fields])
@@ -58,10 +62,10 @@ def change(at: int | None, lsn: int, op: str = "I", **images: Any) -> dict[str, 
 
 def landed(
     folder: Path, name: str, columns: Sequence[str], rows: Sequence[dict[str, Any]], **options: Any
-) -> LandedChanges:
+) -> ChangelogFile:
     path = folder / f"{name}.parquet"
     pq.write_table(pa.Table.from_pylist(list(rows), schema=landing_schema(columns)), path, **options)
-    return LandedChanges(str(path), path.stat().st_size, tuple(columns) or (NO_COLUMNS_FIELD,), 3)
+    return ChangelogFile(str(path), len(rows), path.stat().st_size, tuple(columns), 3)
 
 
 def rows_of(written: Sequence[NewFile]) -> list[dict[str, Any]]:
@@ -159,7 +163,7 @@ def test_a_table_of_500_columns_has_a_changelog(tmp_path: Path) -> None:
 
 
 def test_a_missing_transaction_has_a_row_of_its_own(tmp_path: Path) -> None:
-    missing = (MissingChanges(2, 40, None, NOON), MissingChanges(2, 41, 9, NOON + 1))
+    missing = (MissingTransaction(2, 40, None, moment(NOON)), MissingTransaction(2, 41, 9, moment(NOON + 1)))
 
     rows = rows_of(changelog.write(order_of(tmp_path, missing=missing, fields=FIELDS[:1]), Files()))
 
@@ -184,7 +188,7 @@ def test_rows_lie_by_day_in_files_of_their_own_and_in_commit_order(tmp_path: Pat
 
 def test_parts_of_an_order_write_together_what_the_order_writes(tmp_path: Path) -> None:
     files = [landed(tmp_path, str(n), ["id"], [change(n, n, new={"id": str(n)})]) for n in range(5)]
-    order = order_of(tmp_path, *files, fields=FIELDS[:1], missing=(MissingChanges(3, 9, None, NOON),))
+    order = order_of(tmp_path, *files, fields=FIELDS[:1], missing=(MissingTransaction(3, 9, None, moment(NOON)),))
 
     parts = order.parts(2 * files[0].bytes)
 

@@ -10,12 +10,10 @@ import pytest
 from penstock.codec import JsonForm
 from penstock.contract.manifest import ChangeCounts
 from penstock.jobs.changelog_plan import (
-    ChangelogFile,
     ChangelogPlan,
     ChangelogResult,
     ChangelogTable,
     ChangelogTableResult,
-    MissingTransaction,
 )
 from penstock.jobs.copy_plan import CopyPlan, CopyRange
 from penstock.jobs.maintenance_plan import (
@@ -30,6 +28,7 @@ from penstock.jobs.maintenance_plan import (
 from penstock.jobs.merge_plan import FileRef, MergePlan, MergeResult, Replaced, TablePlan, TableResult, TableSize
 from penstock.jobs.orders import Orders
 from penstock.jobs.pointers import Fresh, Pointer, Rename
+from penstock.lake.changelog import ChangelogFile, MissingTransaction
 from penstock.lake.columns import LakeColumn
 from penstock.shapes.mirror_column import MirrorColumn
 from penstock.values.pgtype import PgType

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
 import duckdb
@@ -30,8 +31,10 @@ from penstock.engine.order import (
 from penstock.engine.target import places
 from penstock.engine.write import FileColumn, Layout, write_files
 from penstock.errors import LakeError
-from penstock.lake.changelog import IMAGES, MISSING, PLAIN_COLUMNS, UNKNOWN
+from penstock.lake.changelog import IMAGES, MISSING, PLAIN_COLUMNS, UNKNOWN, ChangelogFile, MissingTransaction
 from penstock.lake.columns import MISFITS_TYPE
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,27 +47,6 @@ class ImageField:
 
 
 @dataclass(frozen=True, slots=True)
-class LandedChanges:
-    """Name one landing file of changes, the fields of its images, those of type `real`, and its era."""
-
-    uri: str
-    bytes: int
-    columns: tuple[str, ...]
-    era: int
-    reals: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class MissingChanges:
-    """Name a transaction that was left out and whose changes the changelog lacks; the time is in microseconds of 1970."""
-
-    era: int
-    commit_lsn: int
-    xid: int | None
-    committed_at: int
-
-
-@dataclass(frozen=True, slots=True)
 class FillOrder:
     """Order one changelog's interval, `[start, end)` in microseconds of 1970.
 
@@ -74,8 +56,8 @@ class FillOrder:
 
     ids: dict[str, tuple[int, ...]]
     fields: tuple[ImageField, ...]
-    landed: tuple[LandedChanges, ...]
-    missing: tuple[MissingChanges, ...]
+    landed: tuple[ChangelogFile, ...]
+    missing: tuple[MissingTransaction, ...]
     target: tuple[TargetFile, ...]
     start: int
     end: int
@@ -92,7 +74,7 @@ class FillOrder:
 
     def parts(self, part_bytes: int) -> list[FillOrder]:
         """Return orders that write the same rows, each of about so many bytes of landed files."""
-        parts: list[list[LandedChanges]] = []
+        parts: list[list[ChangelogFile]] = []
         room = 0
         for file in self.landed:
             if not parts or room < file.bytes:
@@ -104,6 +86,11 @@ class FillOrder:
         if self.missing:
             orders.append(replace(self, landed=(), target=()))
         return orders
+
+
+def microseconds(time: datetime) -> int:
+    """Return a time in microseconds of 1970."""
+    return (time - _EPOCH) // timedelta(microseconds=1)
 
 
 def write(order: FillOrder, files: Files) -> tuple[NewFile, ...]:
@@ -174,13 +161,13 @@ def _rows(db: Duck, order: FillOrder) -> str:
     return "\nunion all by name\n".join([*(_typed(db, order, group) for group in _alike(order.landed)), *missing])
 
 
-def _missing(order: FillOrder, missing: MissingChanges) -> Iterator[str]:
+def _missing(order: FillOrder, missing: MissingTransaction) -> Iterator[str]:
     known = {
         "era": missing.era,
         "commit_lsn": missing.commit_lsn,
         "ordinal": 0,
         "op": literal(MISSING),
-        "committed_at": f"make_timestamptz({missing.committed_at})",
+        "committed_at": f"make_timestamptz({microseconds(missing.committed_at)})",
         "xid": "null" if missing.xid is None else missing.xid,
     }
     for name, lake_type in PLAIN_COLUMNS:
@@ -203,8 +190,8 @@ class _Alike:
     uris: tuple[str, ...]
 
 
-def _alike(files: Sequence[LandedChanges]) -> Iterator[_Alike]:
-    def kind(file: LandedChanges) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
+def _alike(files: Sequence[ChangelogFile]) -> Iterator[_Alike]:
+    def kind(file: ChangelogFile) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
         return file.era, file.columns, file.reals
 
     for (era, columns, reals), group in groupby(sorted(files, key=kind), kind):

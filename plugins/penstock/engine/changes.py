@@ -15,8 +15,9 @@ from functools import partial
 from penstock.engine.bounds import within
 from penstock.engine.casts import as_double, cast_to
 from penstock.engine.duck import Duck, listing, literal, text
-from penstock.engine.order import Column, LandedFile, MergeOrder, SourceSnapshot
+from penstock.engine.order import Column, LandedFile, MergeOrder
 from penstock.errors import LakeError
+from penstock.shapes.pg_snapshot import Snapshot
 
 INSERT, ARRIVE, UPDATE, DEPART, DELETE = range(5)
 """Kinds of events: an update that moves a row to another key departs there and arrives here."""
@@ -197,6 +198,7 @@ def _value(order: MergeOrder, position: int) -> str:
     return f"({cast_to(f'coalesce(n{position}, o{position})', order.columns[position].lake_type)})"
 
 
-def _sees(snapshot: SourceSnapshot) -> str:
-    inside = f" and xid not in ({', '.join(map(str, snapshot.in_progress))})" if snapshot.in_progress else ""
+def _sees(snapshot: Snapshot) -> str:
+    """Return `Snapshot.sees` as SQL."""
+    inside = f" and xid not in ({', '.join(map(str, sorted(snapshot.running)))})" if snapshot.running else ""
     return f"(xid < {snapshot.xmin} or (xid < {snapshot.xmax}{inside}))"

@@ -6,13 +6,13 @@ task has written.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
 from penstock.lake.columns import LakeColumn
+from penstock.shapes.pg_snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,26 +79,6 @@ class TargetFile:
     path: str
     rows: int
     vector: Vector | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class SourceSnapshot:
-    """Hold what a snapshot of the source saw: the changes that a copy shows already.
-
-    Source: PostgreSQL documentation, "Transaction ID and Snapshot Information Functions" (pg_snapshot).
-    """
-
-    xmin: int
-    xmax: int
-    in_progress: tuple[int, ...] = ()
-
-    @classmethod
-    def parse(cls, text: str) -> SourceSnapshot:
-        """Read the text form `xmin:xmax:xip,xip,...`."""
-        match = re.fullmatch(r"(\d+):(\d+):((?:\d+(?:,\d+)*)?)", text)
-        if match is None:
-            raise ValueError("a snapshot must look like 10:20:10,14,15")
-        return cls(int(match[1]), int(match[2]), tuple(int(xid) for xid in match[3].split(",") if xid))
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +158,7 @@ class MergeOrder:
     unchanged: bool = True
     truncates: bool = True
     skip: tuple[int, ...] = ()
-    seen_by: SourceSnapshot | None = None
+    seen_by: Snapshot | None = None
     before: int | None = None
     since: int | None = None
     until: int | None = None

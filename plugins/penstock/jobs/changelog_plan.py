@@ -7,29 +7,8 @@ from datetime import datetime
 
 from penstock.codec import JsonForm
 from penstock.jobs.pointers import Pointer
+from penstock.lake.changelog import ChangelogFile, MissingTransaction
 from penstock.lake.columns import LakeColumn
-
-
-@dataclass(frozen=True, slots=True)
-class ChangelogFile:
-    """Name one landing file that may hold changes of the interval; `columns` are the fields of `new` and `old`, `reals` those of type `real`."""
-
-    uri: str
-    rows: int
-    bytes: int
-    columns: tuple[str, ...]
-    era: int
-    reals: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class MissingTransaction:
-    """Name a transaction of the interval that no landing file has; the time is its commit's, or the first that it may be."""
-
-    era: int
-    commit_lsn: int
-    xid: int | None
-    committed_at: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ what does not fit it, now or after a change of type at the source, stands as exa
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
 from penstock.lake.columns import MISFITS_TYPE, LakeColumn
 from penstock.lake.names import identifier
@@ -17,7 +19,6 @@ MISSING = "S"
 """The `op` of a row that stands for a whole transaction which was skipped: the changelog lacks its changes."""
 PARTITIONED_BY = "days(committed_at)"
 ORDERED_BY = "era, commit_lsn, ordinal"
-
 
 UNKNOWN = "unknown"
 PLAIN_COLUMNS = (
@@ -32,6 +33,28 @@ PLAIN_COLUMNS = (
     (UNKNOWN, "array<string>"),
 )
 """The columns beside the images, by name and lake type."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangelogFile:
+    """Name one landing file that may hold changes of the interval; `columns` are the fields of `new` and `old`, `reals` those of type `real`."""
+
+    uri: str
+    rows: int
+    bytes: int
+    columns: tuple[str, ...]
+    era: int
+    reals: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MissingTransaction:
+    """Name a transaction of the interval that no landing file has; the time is its commit's, or the first that it may be."""
+
+    era: int
+    commit_lsn: int
+    xid: int | None
+    committed_at: datetime
 
 
 def changelog_columns(fields: Sequence[LakeColumn]) -> tuple[LakeColumn, ...]:

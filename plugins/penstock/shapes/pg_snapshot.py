@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Hold what a snapshot saw: its text is `xmin:xmax:xip,xip,...`."""
+    """Hold what a snapshot saw: its text is `xmin:xmax:xip,xip,...`.
+
+    Source: PostgreSQL documentation, "Transaction ID and Snapshot Information Functions" (pg_snapshot).
+    """
 
     xmin: int
     xmax: int

@@ -15,7 +15,8 @@ from penstock.contract.schema import NO_COLUMNS_FIELD
 from penstock.errors import LedgerError
 from penstock.flow.changelog.coverage import Interval, may_hold
 from penstock.flow.context import Context
-from penstock.jobs.changelog_plan import ChangelogFile, ChangelogTable, MissingTransaction
+from penstock.jobs.changelog_plan import ChangelogTable
+from penstock.lake.changelog import ChangelogFile, MissingTransaction
 from penstock.lake.columns import LakeColumn, lake_column
 from penstock.ledger.changelogs import IntervalWork, MissingRecord
 from penstock.ledger.table_records import TableRecord
