@@ -70,7 +70,7 @@ def _every_minute(env: PipelineEnv, submit: Submit) -> None:
 def _lingering(env: PipelineEnv, submit: Submit) -> None:
     captures = threading.Thread(target=lambda: capture_repeatedly(env.ctx))
     captures.start()
-    while not env.ctx.ledger.events.status(env.name).unmerged_rows:
+    while (known := env.ctx.ledger.page.status(env.name)) is None or not known.unmerged_changes:
         time.sleep(0.1)
     Lingering(env.ctx, submit, why_end=lambda: None if captures.is_alive() else "the measurement is over").run()
     captures.join()

@@ -141,7 +141,8 @@ class Demo:
             if self.cut >= goal:
                 return ""
             merges = self.api.runs(self.watch.dag("merge"))
-            if not self.context.ledger.events.status(NAME).unmerged_rows and not fresh.unfinished(merges):
+            known = self.context.ledger.page.status(NAME)
+            if not (known and known.unmerged_changes) and not fresh.unfinished(merges):
                 self.api.trigger(self.watch.dag("merge"), {"force": True})
             return f"merged through {self.cut} of {goal}"
 

@@ -86,10 +86,11 @@ class Watch:
                     raise StackError(expected, came, "`make up` shows the run and its whole log in Airflow's UI")
 
     def _stop_at_problems(self) -> None:
-        known = self.context.ledger.events.status(self.context.name)
-        problems = {f"{table.schema}.{table.name}": (table.paused_slug, table.paused_reason) for table in known.paused}
-        if known.pipeline.state == "halted":
-            problems = {f"pipeline {self.context.name}": (known.pipeline.halted_slug, known.pipeline.halted_reason)}
+        name, ledger = self.context.name, self.context.ledger
+        tables, known = ledger.tables.all(name), ledger.pipelines.get(name)
+        problems = {each.qualified: (each.paused_slug, each.paused_reason) for each in tables if each.state == "paused"}
+        if known.state == "halted":
+            problems = {f"pipeline {name}": (known.halted_slug, known.halted_reason)}
         if problems:
             came = "; ".join(f"{what}: [{slug}] {reason}" for what, (slug, reason) in problems.items())
             pages = sorted({f"docs/runbooks/{slug}.md" for slug, _ in problems.values()})

@@ -33,11 +33,12 @@ def test_an_event_of_no_known_pipeline_is_refused(ledger: Ledger) -> None:
 
 def test_the_status_of_a_new_pipeline_is_empty(ledger: Ledger, name: str) -> None:
     ledger.pipelines.register(name, database="app", slot="s", publication="p")
-    status = ledger.events.status(name)
+    with ledger.page.panels() as panel:
+        (status,) = panel.pipelines(name)
+        assert panel.window_totals(name) == ({}, 0)
+        assert (panel.tables(name), panel.events(name), panel.windows(name)) == ([], [], [])
 
-    assert (status.windows, status.tables, status.newest_window, status.last_cut) == ({}, {}, None, None)
-    assert (status.unmerged_windows, status.unmerged_rows) == (0, 0)
-    assert (status.paused, status.events) == ((), ())
+    assert (status.cut_lsn, status.unmerged_windows, status.unmerged_changes, status.tables) == (None, 0, 0, 0)
 
 
 def test_the_status_shows_everything_at_once(ledger: Ledger, ready: str) -> None:
@@ -49,14 +50,12 @@ def test_the_status_shows_everything_at_once(ledger: Ledger, ready: str) -> None
     ledger.tables.save(ready, [facts(3, "c")])
     ledger.tables.stop(ready, 2, Trouble.usual("divergence", "x"))
 
-    status = ledger.events.status(ready)
-    assert status.windows == {"planned": 1, "staged": 1, "confirmed": 2}
-    assert (status.unmerged_windows, status.unmerged_rows) == (2, 10)
-    with ledger.page.panels() as panel:
-        assert [each.unmerged_bytes for each in panel.pipelines(ready)] == [95]
-    assert status.tables == {"ready": 1, "paused": 1, "new": 1}
-    assert [table.oid for table in status.paused] == [2]
-    assert status.newest_window is not None
-    assert (status.newest_window.upto_lsn, status.newest_window.state) == (START + 30, "staged")
-    assert status.last_cut is not None
-    assert (status.last_cut.lsn, status.events[0].slug) == (START + 10, "divergence")
+    with ledger.session(), ledger.page.panels() as panel:
+        (status,) = panel.pipelines(ready)
+        assert panel.window_totals(ready) == ({"planned": 1, "staged": 1, "confirmed": 2}, 2)
+        assert [(table.oid, table.state) for table in panel.tables(ready)] == [(2, "paused"), (3, "new"), (1, "ready")]
+        assert (panel.windows(ready)[1]["upto_lsn"], panel.windows(ready)[1]["state"]) == (START + 30, "staged")
+        assert (status.cut_lsn, panel.events(ready)[0]["slug"]) == (START + 10, "divergence")
+        assert ledger.events.all(ready, limit=1)[0].slug == "divergence", "on the same connection"
+    assert (status.unmerged_windows, status.unmerged_changes, status.unmerged_bytes) == (2, 10, 95)
+    assert (status.tables, status.tables_ready, status.tables_paused) == (3, 1, 1)

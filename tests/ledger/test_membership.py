@@ -47,7 +47,6 @@ def test_a_table_that_joined_waits_and_is_announced_once_in_a_while(ledger: Ledg
 
     (waiting,) = ledger.membership.waiting(ready)
     assert (waiting.oid, waiting.state, waiting.joined_lsn, waiting.joined_xid) == (3, "new", START, 900)
-    assert ledger.events.status(ready).waiting == (waiting,)
     assert shown(ledger, ready) == {1: (False, False), 2: (False, False), 3: (True, False)}
     assert ring(ledger, ready, every=timedelta(minutes=1)) == [3]
     assert ring(ledger, ready, every=timedelta(minutes=1)) == []

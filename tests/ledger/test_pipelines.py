@@ -18,7 +18,6 @@ def test_an_unknown_pipeline_is_not_bootstrapped(ledger: Ledger) -> None:
         ledger.pipelines.get,
         ledger.merges.begin,
         ledger.windows.to_merge,
-        ledger.events.status,
         ledger.pipelines.finish_bootstrap,
     ):
         with pytest.raises(LedgerError, match=r"\[not-bootstrapped\] expected the ledger to know pipeline nobody"):

@@ -20,13 +20,13 @@ def test_what_a_task_writes_is_signed_by_it_and_what_a_shell_writes_by_nobody(
     working.tables.stop(ready, 1, Trouble.usual("schema-change", "it changed"))
 
     with ledger.page.panels() as panel:
-        events = {each.message: each.task for each in panel.events(ready)}
+        events = {each["message"]: each["task"] for each in panel.events(ready)}
         (window,) = panel.windows(ready)
         (alarm,) = panel.alarms(ready)
         paused = {each.oid: each.paused_by for each in panel.tables(ready)}
 
     assert (events["by a task"], events["by a shell"]) == (TASK, None)
-    assert (window.task, alarm.task) == (TASK, TASK)
+    assert (window["task"], alarm.task) == (TASK, TASK)
     assert paused == {1: TASK, 2: None}
 
 

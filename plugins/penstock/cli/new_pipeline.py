@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -45,7 +44,7 @@ def init(name: str, connection: str, include: Sequence[str], *, reader: str | No
     failed = failures(findings)
     if json:
         names = [table.qualified for table in tables]
-        printing.show_json({"file": str(path), "tables": names, "findings": [asdict(each) for each in findings]})
+        printing.show_json({"file": str(path), "tables": names, "findings": findings})
     else:
         printing.show_findings(f"{name}: {source.host}:{source.port}/{source.database}", findings)
         printing.show(f"{path}: written, {several(len(tables), 'table')}")

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from datetime import datetime
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.text import Text
 
+from penstock.lsn import Lsn
 from penstock.printable import printable
 
 if TYPE_CHECKING:  # a runbook is to be read at once
@@ -49,8 +52,20 @@ def show_counts(name: str, counts: Mapping[str, object]) -> None:
 
 
 def show_json(data: object) -> None:
-    """Print plain data for other tools."""
-    Console(soft_wrap=True).print_json(data=data, default=str, ensure_ascii=True)
+    """Print data for other tools: records by their fields, times by ISO 8601, positions as PostgreSQL writes them."""
+    Console(soft_wrap=True).print_json(data=_plain(data), default=str, ensure_ascii=True)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return {name: _plain(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if is_dataclass(value):
+        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
+    return str(value) if isinstance(value, Lsn) else value
 
 
 def show_lines(title: str, lines: Iterable[tuple[str, str]]) -> None:

@@ -31,7 +31,7 @@ def list_(json: Json = False) -> None:
 
 def status(name: OneOrAll = None, every: All = False, json: Json = False) -> None:
     """Show where the pipeline stands: open alarms, freshness, what stands still, slot, tables, last cut; status 4 or 6 where not all is well."""
-    from penstock.cli import context, plain, printing, start
+    from penstock.cli import context, printing, start
     from penstock.errors import LedgerError
     from penstock.flow import status
 
@@ -40,9 +40,9 @@ def status(name: OneOrAll = None, every: All = False, json: Json = False) -> Non
             found = status.status(ctx)
         except LedgerError as error:
             return start.starting(ctx, error)
-        title = f"{ctx.name}: {found.ledger.pipeline.state}"
+        title = f"{ctx.name}: {found.pipeline.state}"
         urgency = Status.DECIDE if found.waits_for_a_person else Status.DONE if found.is_well else Status.FOUND
-        return context.Answer(plain.status(found), lambda: printing.show_lines(title, status.lines(found)), urgency)
+        return context.Answer(status.plain(found), lambda: printing.show_lines(title, status.lines(found)), urgency)
 
     context.answer(name, ask, every=every, json=json)
 

@@ -83,8 +83,6 @@ def validate(
 
 def check(name: OneOrAll = None, every: All = False, json: Json = False) -> None:
     """Ask the source whether it is ready, and print each finding with its next step."""
-    from dataclasses import asdict
-
     from penstock.cli import context, printing
     from penstock.flow import check
 
@@ -92,7 +90,7 @@ def check(name: OneOrAll = None, every: All = False, json: Json = False) -> None
         findings = [*context.clashing(ctx, name), *check.check(ctx)]
         source = f"{ctx.source.host}:{ctx.source.port}/{ctx.source.database}"
         return context.Answer(
-            {"source": source, "findings": [asdict(each) for each in findings]},
+            {"source": source, "findings": findings},
             lambda: printing.show_findings(f"{ctx.name}: {source}", findings),
             Status.FOUND if check.failures(findings) else Status.DONE,
         )

@@ -1,10 +1,12 @@
-"""Status: where a pipeline stands, from the ledger and, when it answers, from the source."""
+"""Status: where a pipeline stands, from the ledger as of one moment and, when it answers, from the source."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import Any
 
 from penstock.conditions import needs_copy, runbook
 from penstock.config.model import Pipeline
@@ -12,26 +14,27 @@ from penstock.errors import SourceError
 from penstock.flow.context import Context
 from penstock.flow.health.rules_lake import freshness_limits
 from penstock.flow.load import waiting
-from penstock.ledger.events import StatusRecord
 from penstock.ledger.health import AlarmRecord
 from penstock.ledger.maintenance import MaintenanceRecord
-from penstock.ledger.page import PipelinePanel
-from penstock.ledger.records import GapRecord, PipelineRecord
+from penstock.ledger.page import PipelineStatus
+from penstock.ledger.records import CutRecord, EventRecord, GapRecord, PipelineRecord
 from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.ledger.verifications import VerifiedTable
 from penstock.ledger.work import WorkNote
 from penstock.source import server_info, session, slot
 from penstock.units import sentence, several, size, span
 
+_EVENTS = 10
+
 
 @dataclass(frozen=True, slots=True)
 class SourceStatus:
-    """Say what the slot keeps on the source: bytes not read yet, and bytes of WAL that cannot be freed; `at` is its clock."""
+    """Say what the slot keeps on the source, not read yet and of WAL that cannot be freed; `at` is its clock."""
 
-    unread: int
-    retained: int
+    unread_bytes: int
+    retained_bytes: int
     wal_status: str | None
-    active: bool
+    slot_active: bool
     at: datetime
 
 
@@ -41,65 +44,100 @@ class Freshness:
 
     as_of: datetime | None
     seconds: float | None = None
-    limit: int | None = None
+    limit_reached_seconds: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Hold both sides; `source` is None, with the reason, when the source cannot be asked."""
+    """Hold both sides; `source` is None, with the reason, when the source cannot be asked.
 
-    ledger: StatusRecord
+    The unmerged windows end after the last cut, also those without changes. `answers`: the pipeline copies a table by itself that needs it.
+    """
+
+    pipeline: PipelineRecord
+    state: PipelineStatus
+    windows: Mapping[str, int]
+    unmerged_windows: int
+    tables: Sequence[TableRecord]
+    rebuilds: Sequence[LoadRecord]
+    last_cut: CutRecord | None
+    gaps: Sequence[GapRecord]
+    events: Sequence[EventRecord]
     verified: Sequence[VerifiedTable]
+    alarms: Sequence[AlarmRecord]
+    work: Sequence[WorkNote]
+    maintenance: MaintenanceRecord | None
+    answers: bool
     freshness: Freshness = Freshness(None)
-    alarms: Sequence[AlarmRecord] = ()
-    work: Sequence[WorkNote] = ()
-    kept_spark: WorkNote | None = None
-    maintenance: MaintenanceRecord | None = None
-    answers: bool = False
-    """Whether the pipeline copies a table by itself that needs it."""
     source: SourceStatus | None = None
     source_problem: str | None = None
 
     @property
+    def paused(self) -> list[TableRecord]:
+        """Return the tables that are paused."""
+        return [table for table in self.tables if table.state == "paused"]
+
+    @property
+    def waiting(self) -> list[TableRecord]:
+        """Return the tables that joined and wait for their copy."""
+        return [table for table in self.tables if table.waits]
+
+    @property
+    def tables_by_state(self) -> Counter[str]:
+        """Count the tables by their state."""
+        return Counter(table.state for table in self.tables)
+
+    @property
+    def under_way(self) -> list[WorkNote]:
+        """Return how far work with a known end is."""
+        return [note for note in self.work if note.until is None]
+
+    @property
     def waits_for_a_person(self) -> bool:
         """Return whether the pipeline is halted, or a table stays paused until somebody decides."""
-        asked = any(not _ends_by_itself(table, self.answers) for table in self.ledger.paused)
-        return self.ledger.pipeline.halted_slug is not None or asked
+        asked = any(not _ends_by_itself(table, self.answers) for table in self.paused)
+        return self.pipeline.halted_slug is not None or asked
 
     @property
     def is_well(self) -> bool:
         """Return whether nothing is open, late, paused or out of reach."""
-        wrong = self.alarms, self.ledger.paused, self.freshness.limit, self.source_problem
+        wrong = self.alarms, self.paused, self.freshness.limit_reached_seconds, self.source_problem
         return not any(wrong) and not any(table.differs for table in self.verified)
 
 
 def status(ctx: Context) -> Status:
-    """Read where the pipeline stands; raises LedgerError when the ledger cannot be asked."""
+    """Read where the pipeline stands; raises LedgerError when the ledger cannot be asked, or does not know it."""
     name, ledger = ctx.name, ctx.ledger
-    with ledger.session():
-        known = ledger.events.status(name)
-        with ledger.page.panels() as panel:
-            (lake,) = panel.pipelines(name)
-        fresh = [note for note in ledger.work.under_way(name) if note.fresh]
+    with ledger.session(), ledger.page.panels() as panel:
+        record = ledger.pipelines.get(name)
+        windows, unmerged = panel.window_totals(name)
+        (state,) = panel.pipelines(name)
         found = Status(
-            known,
-            ledger.verifications.tables(name),
+            record,
+            state,
+            windows,
+            unmerged,
+            tables=ledger.tables.all(name),
+            rebuilds=ledger.loads.builds(name),
+            last_cut=ledger.merges.last_cut(name),
+            gaps=ledger.pipelines.gaps(name),
+            events=ledger.events.all(name, limit=_EVENTS),
+            verified=ledger.verifications.tables(name),
             alarms=[alarm for alarm in ledger.health.alarms(name) if alarm.closed_at is None],
-            work=[note for note in fresh if note.until is None],
-            kept_spark=next((note for note in fresh if note.until is not None), None),
-            maintenance=next(iter(ledger.maintenance.all(name)), None),
+            work=[note for note in panel.work(name) if note.fresh],
+            maintenance=next(iter(panel.maintenances(name)), None),
             answers=waiting.answers(ctx),
         )
-    if known.pipeline.position is not None and known.pipeline.state != "torn_down":
+    if record.position is not None and record.state != "torn_down":
         try:
             found = replace(found, source=_source(ctx))
         except SourceError as error:
             found = replace(found, source_problem=str(error))
     at = found.source.at if found.source else datetime.now(UTC)
-    return replace(found, freshness=_freshness(ctx.pipeline, lake, at))
+    return replace(found, freshness=_freshness(ctx.pipeline, state, at))
 
 
-def _freshness(pipeline: Pipeline, lake: PipelinePanel, at: datetime) -> Freshness:
+def _freshness(pipeline: Pipeline, lake: PipelineStatus, at: datetime) -> Freshness:
     if lake.as_of is None:
         return Freshness(None)
     seconds = max((at - lake.as_of).total_seconds(), 0.0)
@@ -109,48 +147,84 @@ def _freshness(pipeline: Pipeline, lake: PipelinePanel, at: datetime) -> Freshne
 
 def _source(ctx: Context) -> SourceStatus:
     with session.connect(ctx.source, what=f"{ctx.name}:status") as conn:
-        state = slot.read_slot(conn, ctx.pipeline.slot)
-        if state is None:
+        seen = slot.read_slot(conn, ctx.pipeline.slot)
+        if seen is None:
             raise SourceError("slot-missing", f"the server has no slot {ctx.pipeline.slot}")
-        end = server_info.position(conn)
-    return SourceStatus(
-        unread=max(0, end.flushed - (state.confirmed or end.flushed)),
-        retained=max(0, end.flushed - (state.restart or end.flushed)),
-        wal_status=state.wal_status,
-        active=state.active,
-        at=end.time,
-    )
+        at = server_info.position(conn).time
+    return SourceStatus(max(0, seen.unread or 0), max(0, seen.retained or 0), seen.wal_status, seen.active, at)
+
+
+def plain(found: Status) -> dict[str, Any]:
+    """Return what `lines` says as data for other tools."""
+    pipeline, cut = found.pipeline, found.last_cut
+    return {
+        "state": pipeline.state,
+        "halted": {"slug": pipeline.halted_slug, "reason": pipeline.halted_reason} if pipeline.halted_slug else None,
+        "alarms": [_fields(each, "slug subject level message opened_at") for each in found.alarms],
+        "freshness": found.freshness,
+        "work": [_fields(each, "dag task what share rows rows_per_second left_seconds") for each in found.under_way],
+        "era": pipeline.era,
+        "landed_through": pipeline.position,
+        "source": found.source and _fields(found.source, "unread_bytes retained_bytes wal_status slot_active"),
+        "source_problem": found.source_problem,
+        "windows": found.windows,
+        "unmerged": {"windows": found.unmerged_windows, "changes": found.state.unmerged_changes},
+        "tables": dict(sorted(found.tables_by_state.items())),
+        "paused": [
+            {"table": each.qualified, "slug": each.paused_slug, "reason": each.paused_reason} for each in found.paused
+        ],
+        "waiting": [each.qualified for each in found.waiting],
+        "rebuilds": [
+            {"table": each.qualified, "kind": each.cause, "state": each.state, "rows": each.built_rows}
+            | {"through": each.through_lsn, "goal": each.goal_lsn}
+            for each in found.rebuilds
+        ],
+        "last_cut": cut and _fields(cut, "lsn published_at"),
+        "verified": [
+            {"table": f"{each.schema}.{each.name}", "through": each.verified_through, "at": each.verified_at}
+            | {"differs": each.differs}
+            for each in found.verified
+        ],
+        "events": [_fields(each, "at slug level message") for each in found.events],
+    }
+
+
+def _fields(record: object, names: str) -> dict[str, Any]:
+    return {name: getattr(record, name) for name in names.split()}
 
 
 def lines(found: Status) -> list[tuple[str, str]]:
     """Return the status as labelled lines: open alarms and freshness, then what stands still or is under way, then the rest."""
-    known, pipeline = found.ledger, found.ledger.pipeline
+    pipeline = found.pipeline
     halted = (
         [("halted", sentence(f"[{pipeline.halted_slug}] {pipeline.halted_reason}"))] if pipeline.halted_slug else []
     )
-    paused = [(f"paused {t.qualified}", _paused_line(t, found.answers)) for t in known.paused]
-    waiting = [(f"waiting {t.qualified}", f"for its copy, since {t.joined_lsn}") for t in known.waiting]
+    paused = [(f"paused {t.qualified}", _paused_line(t, found.answers)) for t in found.paused]
+    waiting = [(f"waiting {t.qualified}", f"for its copy, since {t.joined_lsn}") for t in found.waiting]
     return [
         *((f"{alarm.level} {alarm.slug}", _alarm_line(alarm)) for alarm in found.alarms),
         ("freshness", _freshness_line(found)),
         *halted,
         *paused,
         *waiting,
-        *_phase(known),
-        *(("under way", work_line(note)) for note in found.work),
+        *_phase(found),
+        *(("under way", _work(note)) for note in found.under_way),
         ("source", found.source_problem or _source_line(found.source, pipeline)),
         ("landed through", f"{pipeline.position}, era {pipeline.era}" if pipeline.position else "nothing yet"),
-        ("windows", _counts(known.windows)),
-        ("not merged yet", f"{several(known.unmerged_rows, 'change')} in {several(known.unmerged_windows, 'window')}"),
-        ("tables", _counts(known.tables)),
-        *((f"{each.cause} {each.qualified}", _rebuild_line(each)) for each in known.rebuilds),
-        ("last cut", f"{known.last_cut.lsn} at {known.last_cut.published_at:%F %T} UTC" if known.last_cut else "none"),
-        *kept_lines(found.kept_spark),
+        ("windows", _counts(found.windows)),
+        (
+            "not merged yet",
+            f"{several(found.state.unmerged_changes, 'change')} in {several(found.unmerged_windows, 'window')}",
+        ),
+        ("tables", _counts(found.tables_by_state)),
+        *((f"{each.cause} {each.qualified}", _rebuild_line(each)) for each in found.rebuilds),
+        ("last cut", f"{found.last_cut.lsn} at {found.last_cut.published_at:%F %T} UTC" if found.last_cut else "none"),
+        *_kept(found.work),
         ("maintained", _maintained(found.maintenance)),
         *verified_lines(found.verified),
         *conflict_lines(found.verified),
-        *((f"gap after era {gap.era}", _gap_line(gap)) for gap in known.gaps),
-        *((f"event {event.at:%F %T}", sentence(f"[{event.slug}] {event.message}")) for event in known.events),
+        *((f"gap after era {gap.era}", _gap_line(gap)) for gap in found.gaps),
+        *((f"event {event.at:%F %T}", sentence(f"[{event.slug}] {event.message}")) for event in found.events),
     ]
 
 
@@ -159,29 +233,28 @@ def _alarm_line(alarm: AlarmRecord) -> str:
 
 
 def _freshness_line(found: Status) -> str:
-    fresh, cut = found.freshness, found.ledger.last_cut
+    fresh, cut = found.freshness, found.last_cut
     if fresh.as_of is None:
         return "there is no cut yet" if cut is None else "there is no cut since the slot was made anew"
     said = f"readers see the source as it was {span(fresh.seconds)} ago, at {fresh.as_of:%F %T} UTC"
-    return said if fresh.limit is None else f"{said}; the limit is {span(fresh.limit)} (docs/runbooks/lake-stale.md)"
+    limit = fresh.limit_reached_seconds
+    return said if limit is None else f"{said}; the limit is {span(limit)} (docs/runbooks/lake-stale.md)"
 
 
-def _phase(known: StatusRecord) -> Iterator[tuple[str, str]]:
+def _phase(found: Status) -> Iterator[tuple[str, str]]:
     """Say how far a first copy is, until its cut is there."""
-    pipeline = known.pipeline
-    if known.last_cut is not None and known.last_cut.era == pipeline.era:
+    pipeline, tables = found.pipeline, found.tables_by_state
+    if found.last_cut is not None and found.last_cut.era == pipeline.era:
         return
     if pipeline.state in ("new", "bootstrapping") and pipeline.position is None:
         yield "phase", "makes the slot, which waits for transactions that are open at the source"
     elif pipeline.state in ("bootstrapping", "running"):
-        missing = sum(known.tables.get(state, 0) for state in ("new", "copying"))
-        copied = (
-            f"{known.tables.get('copied', 0)} of {several(known.tables.get('copied', 0) + missing, 'table')} copied"
-        )
+        missing = tables["new"] + tables["copying"]
+        copied = f"{tables['copied']} of {several(tables['copied'] + missing, 'table')} copied"
         yield "phase", f"copies the tables: {copied}" if missing else f"loads the copies into the lake: {copied}"
 
 
-def work_line(note: WorkNote) -> str:
+def _work(note: WorkNote) -> str:
     """Say how far a work is, how fast, and how long it still takes."""
     parts = (
         None if note.share is None else f"{note.share:.0%}",
@@ -192,10 +265,11 @@ def work_line(note: WorkNote) -> str:
     return f"{note.what}: {', '.join(part for part in parts if part)} ({note.dag}, task {note.task})"
 
 
-def kept_lines(kept: WorkNote | None) -> Iterator[tuple[str, str]]:
+def _kept(work: Sequence[WorkNote]) -> Iterator[tuple[str, str]]:
     """Say until when a merge keeps its Spark application, where one does."""
-    if kept is not None:
-        yield "spark", f"application is kept until {kept.until:%H:%M} UTC, {several(kept.done, 'cut')} so far"
+    for kept in work:
+        if kept.until is not None:
+            yield "spark", f"application is kept until {kept.until:%H:%M} UTC, {several(kept.done, 'cut')} so far"
 
 
 def verified_lines(tables: Sequence[VerifiedTable]) -> Iterator[tuple[str, str]]:
@@ -233,7 +307,9 @@ def conflict_lines(tables: Sequence[VerifiedTable]) -> Iterator[tuple[str, str]]
 def _source_line(source: SourceStatus | None, pipeline: PipelineRecord) -> str:
     if source is None:
         return f"there is no slot {'any more' if pipeline.state == 'torn_down' else 'yet'}"
-    return f"{size(source.unread)} unread, {size(source.retained)} of WAL retained, slot {source.wal_status}"
+    return (
+        f"{size(source.unread_bytes)} unread, {size(source.retained_bytes)} of WAL retained, slot {source.wal_status}"
+    )
 
 
 def _ends_by_itself(table: TableRecord, answers: bool) -> bool:

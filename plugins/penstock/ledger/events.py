@@ -1,47 +1,12 @@
-"""What happened and how it stands: events, the status of a pipeline, and forgetting."""
+"""What happened: events, and of which of them nobody was told yet."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from penstock.ledger.loads import BUILDS, OPEN, loads
-from penstock.ledger.pipelines import find, gaps
-from penstock.ledger.records import (
-    CutRecord,
-    EventRecord,
-    GapRecord,
-    Level,
-    PipelineRecord,
-    UnannouncedRecord,
-    WindowRecord,
-)
+from penstock.ledger.records import EventRecord, Level, UnannouncedRecord
 from penstock.ledger.session import Part
-from penstock.ledger.table_records import LoadRecord, TableRecord
-from penstock.ledger.tables import tables as tables_of
-from penstock.ledger.windows import windows
-from penstock.lsn import Lsn
-
-_RECENT = 10
-
-
-@dataclass(frozen=True)
-class StatusRecord:
-    """Hold one pipeline's state, all read at one moment; the unmerged windows end after the last cut."""
-
-    pipeline: PipelineRecord
-    windows: dict[str, int]
-    newest_window: WindowRecord | None
-    unmerged_windows: int
-    unmerged_rows: int
-    tables: dict[str, int]
-    paused: tuple[TableRecord, ...]
-    waiting: tuple[TableRecord, ...]
-    last_cut: CutRecord | None
-    gaps: tuple[GapRecord, ...]
-    events: tuple[EventRecord, ...]
-    rebuilds: tuple[LoadRecord, ...] = ()
 
 
 class Events(Part):
@@ -93,29 +58,3 @@ class Events(Part):
         """Note that those who asked for it were told of these events."""
         with self.transaction() as transaction:
             transaction.change("events/note_announced", name=name, numbers=list(numbers))
-
-    def status(self, name: str) -> StatusRecord:
-        """Return everything that a person wants to know at a glance; raises LedgerError("not-bootstrapped")."""
-        with self.transaction(frozen=True) as transaction:
-            pipeline = find(transaction, name)
-            ((counts, unmerged, rows),) = transaction.rows("events/window_totals", name=name)
-            ((tables,),) = transaction.rows("events/tables_by_state", name=name)
-            newest: list[WindowRecord] = []
-            if pipeline.position:
-                last = Lsn(pipeline.position - 1)
-                newest = windows(transaction, name, after=last, states=["staged", "confirmed"])
-            cuts = transaction.records(CutRecord, "merges/cuts", name=name, attempt=None, lsn=None, limit=1)
-            return StatusRecord(
-                pipeline=pipeline,
-                windows=counts,
-                newest_window=newest[0] if newest else None,
-                unmerged_windows=unmerged,
-                unmerged_rows=rows,
-                tables=tables,
-                paused=tuple(tables_of(transaction, name, states=["paused"])),
-                waiting=tuple(table for table in tables_of(transaction, name, states=["new"]) if table.waits),
-                last_cut=cuts[0] if cuts else None,
-                gaps=tuple(gaps(transaction, name)),
-                events=tuple(transaction.records(EventRecord, "events/events", name=name, limit=_RECENT)),
-                rebuilds=tuple(loads(transaction, name, BUILDS, states=OPEN)),
-            )

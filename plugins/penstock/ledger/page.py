@@ -1,38 +1,41 @@
-"""What a page shows of the ledger: one bounded query per panel, all of one page read at one moment.
+"""How pipelines stand, and what the page shows of the ledger: one bounded query per panel, all of one page read at one moment.
 
-A record is what the page shows of it, as HTML and as JSON: every number says its unit in its name, times of charts are seconds since
+`PipelineStatus` is what everyone reads who is to say how a pipeline stands: status, slot health, its summary and gauges, the page. A
+record is what the page shows of it, as HTML and as JSON: every number says its unit in its name, times of charts are seconds since
 1970. Nothing here reads a list of files or a row of anybody's table; sums and steps of time are made by the server.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Self
 
-from penstock.conditions import ALARMS
+from penstock.conditions import ALARMS, Remedy
 from penstock.conditions import Level as AlarmLevel
+from penstock.ledger.json_codec import column_from_json
 from penstock.ledger.maintenance import MaintenanceRecord
-from penstock.ledger.records import Level, Row, TaskRef, WindowState
+from penstock.ledger.records import Row, TaskRef
 from penstock.ledger.session import Part, Transaction
-from penstock.ledger.table_page import OneTable, TablePanel
-from penstock.ledger.table_records import LoadCause, LoadState
 from penstock.ledger.work import WorkNote
 from penstock.lsn import Lsn
+from penstock.shapes.mirror_column import MirrorColumn
 
-WINDOWS = 20
-CUTS = 20
+SHOWN = 20
 EVENTS = 40
 OPEN_ALARMS = 200
 TABLES = 5000
 SEARCHED_WINDOWS = 100
 """So many of the newest windows with changes are searched for a table's last change."""
+Shown = dict[str, Any]
+"""A row of which nothing is judged, by the columns of its statement, which say their units; as HTML and as JSON it is shown as it is."""
+Columns = dict[str, list[Any]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PipelinePanel(Row):
+class PipelineStatus(Row):
     """Hold where a pipeline stands; one that no ledger knows has its names only.
 
     `position` is the end of the newest staged window, `as_of` the source's time up to which the lake has every change, as the last
@@ -64,87 +67,6 @@ class PipelinePanel(Row):
     tables_paused: int = 0
     spark_until: datetime | None = None
     spark_cuts: int | None = None
-
-
-@dataclass(frozen=True)
-class WindowPanel(Row):
-    """Hold one window without its files; `changes_per_second` is None for one that held no change."""
-
-    from_lsn: Lsn
-    upto_lsn: Lsn
-    wal_bytes: int
-    state: WindowState
-    changes: int
-    bytes: int
-    transactions: int
-    seconds: float | None
-    changes_per_second: float | None
-    planned_at: datetime
-    source_time: datetime | None
-    task: TaskRef | None
-
-
-@dataclass(frozen=True)
-class CutPanel(Row):
-    """Hold one cut; `seconds` is from planning its merge to publishing it, `delay_seconds` its age when it was published.
-
-    `oldest_seconds` is how long the change that waited longest took from its commit at the source to this cut. What is not known is
-    None, as the age of a cut that ends with no window.
-    """
-
-    lsn: Lsn
-    published_at: datetime
-    changes: int
-    tables: int
-    seconds: float | None
-    changes_per_second: float | None
-    delay_seconds: float | None
-    oldest_seconds: float | None
-    task: TaskRef | None
-
-
-@dataclass(frozen=True)
-class RebuildPanel(Row):
-    """Hold one open rebuild: built through `through_lsn` on its way to `end_lsn`; `rows` are those brought so far."""
-
-    id: str
-    oid: int
-    table: str
-    kind: LoadCause
-    state: LoadState
-    place: str
-    through_lsn: Lsn | None
-    end_lsn: Lsn | None
-    rows: int
-    copied_rows: int | None
-    started_at: datetime
-    changed_at: datetime
-
-
-@dataclass(frozen=True)
-class EventPanel(Row):
-    """Hold one event."""
-
-    at: datetime
-    level: Level
-    slug: str
-    message: str
-    oid: int | None
-    table: str | None
-    task: TaskRef | None
-
-
-@dataclass(frozen=True)
-class SchemaChangePanel(Row):
-    """Hold a change of a table's shape that the lake follows; `cost` has what was copied for it, nothing where it was metadata alone."""
-
-    at: datetime
-    oid: int
-    table: str
-    rule: str
-    message: str
-    xid: int | None
-    cost: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -202,82 +124,110 @@ class AlarmPanel(Row):
 
 
 @dataclass(frozen=True)
-class SlotStep(Row):
-    """Hold what the slot kept in one step of time: the peaks."""
+class TablePanel(Row):
+    """Hold one table; `changes` and `changed_at` cover the newest windows only, `rows` and `bytes` are its size in the lake.
 
-    slot_time: float
-    unread_bytes: int | None
-    retained_bytes: int | None
-
-
-@dataclass(frozen=True)
-class CaptureStep(Row):
-    """Hold what was captured in one step of time: changes, and the longest window's seconds."""
-
-    capture_time: float
-    changes: int
-    window_seconds: float | None
-
-
-@dataclass(frozen=True)
-class LakeStep(Row):
-    """Hold how the lake stood in one step of time, as slot health saw it, and what was done in it.
-
-    `behind_*` are peaks, sizes are those at the step's end, the rest sums. CPU is that of the tasks that ended: of their processes on
-    Airflow's workers and of what these waited for, such as Spark's driver; it is unknown where nothing was counted before.
+    All its rows were seen to equal the source's at `verified_through` or later; `differs` says that some do not.
+    `state` is the ledger's, or `waiting` for one that joined and has no copy yet, `leaving` for one that left.
+    `conflicts` are changes since its copy that met other rows than they should, by kind; `suspected` says that no
+    comparison has found all rows equal since. `misfits` are values that did not fit.
     """
 
-    lake_time: float
-    behind_median_seconds: float | None
-    behind_worst_seconds: float | None
-    lake_bytes: int | None
-    landing_bytes: int
-    cuts: int
-    cut_changes: int
-    cut_seconds: float
-    merge_cpu_seconds: float | None
-    capture_cpu_seconds: float | None
+    oid: int
+    name: str
+    target: str
+    state: str
+    complete_through: Lsn | None
+    changed_at: datetime | None
+    changes: int | None
+    rows: int | None
+    bytes: int | None
+    paused_slug: str | None
+    paused_reason: str | None
+    remedy: Remedy | None
+    verified_through: Lsn | None
+    verified_at: datetime | None
+    differs: bool
+    conflicts: dict[str, int]
+    misfits: int
+    suspected: bool
+    paused_by: TaskRef | None
+
+
+@dataclass(frozen=True)
+class TableDetails(Row):
+    """Hold what only the page of one table shows.
+
+    The cut that moved it last was at `moved_at`. `paused_as_of` is the source's time through which a table that stays behind the
+    cut is complete.
+    """
+
+    identity: str
+    columns: tuple[MirrorColumn, ...]
+    files: int | None
+    paused_at: datetime | None
+    moved_at: datetime | None
+    copied_rows: int | None
+    copied_bytes: int | None
+    copied_lsn: Lsn | None
+    copy_started_at: datetime | None
+    copy_finished_at: datetime | None
+    paused_as_of: datetime | None
+
+    @classmethod
+    def from_row(cls, **row: Any) -> Self:
+        """Read one row."""
+        return cls(**{**row, "columns": tuple(map(column_from_json, row["columns"]))})
 
 
 class Panel:
-    """Read panels inside one frozen transaction."""
+    """Read panels inside one frozen transaction; where a table may be named by its oid, the rows are those of it alone."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
 
-    def pipelines(self, name: str | None = None) -> list[PipelinePanel]:
+    def pipelines(self, name: str | None = None) -> list[PipelineStatus]:
         """Return every pipeline, or the one of this name."""
-        return self._transaction.records(PipelinePanel, "page/pipelines", name=name)
+        return self._transaction.records(PipelineStatus, "page/pipelines", name=name)
 
-    def windows(self, name: str) -> list[WindowPanel]:
+    def window_totals(self, name: str) -> tuple[dict[str, int], int]:
+        """Return the windows of the present era by state, and how many end after the newest cut, those without changes too."""
+        ((windows, unmerged),) = self._transaction.rows("page/window_totals", name=name)
+        return windows, unmerged
+
+    def windows(self, name: str) -> list[Shown]:
         """Return the newest windows, newest first."""
-        return self._transaction.records(WindowPanel, "page/windows", name=name, limit=WINDOWS)
+        return self._transaction.shown("page/windows", name=name, limit=SHOWN)
 
-    def cuts(self, name: str) -> list[CutPanel]:
+    def cuts(self, name: str) -> list[Shown]:
         """Return the newest cuts, newest first."""
-        return self._transaction.records(CutPanel, "page/cuts", name=name, limit=CUTS)
+        return self._transaction.shown("page/cuts", name=name, limit=SHOWN)
 
     def tables(self, name: str, oid: int | None = None) -> list[TablePanel]:
         """Return the tables: the paused ones, those not ready yet, the others; or one, whose changes are not searched for."""
         bounds = {"limit": TABLES, "windows": SEARCHED_WINDOWS if oid is None else 0}
         return self._transaction.records(TablePanel, "page/tables", name=name, oid=oid, **bounds)
 
-    def rebuilds(self, name: str, oid: int | None = None) -> list[RebuildPanel]:
-        """Return the open rebuilds, of one table or of all, oldest first."""
-        return self._transaction.records(RebuildPanel, "page/rebuilds", name=name, oid=oid, limit=TABLES)
+    def rebuilds(self, name: str, oid: int | None = None) -> list[Shown]:
+        """Return the open rebuilds, oldest first."""
+        return self._transaction.shown("page/rebuilds", name=name, oid=oid, limit=TABLES)
 
-    def events(self, name: str, oid: int | None = None) -> list[EventPanel]:
-        """Return the newest events, of one table or of all, newest first."""
-        return self._transaction.records(EventPanel, "page/events", name=name, oid=oid, limit=EVENTS)
+    def events(
+        self,
+        name: str,
+        oid: int | None = None,
+        *,
+        since: datetime | None = None,
+        slugs: Sequence[str] | None = None,
+        limit: int | None = EVENTS,
+    ) -> list[Shown]:
+        """Return the newest events, newest first: all, or those since a time, or of some slugs."""
+        chosen = {"since": since, "slugs": None if slugs is None else list(slugs), "limit": limit}
+        return self._transaction.shown("page/events", name=name, oid=oid, **chosen)
 
-    def schema_changes(self, name: str, oid: int | None = None) -> list[SchemaChangePanel]:
-        """Return the newest changes of the shape of one table, or of all."""
-        bounds = {"slug": "schema-followed", "limit": EVENTS}
-        return self._transaction.records(SchemaChangePanel, "page/schema_changes", name=name, oid=oid, **bounds)
-
-    def table(self, name: str, oid: int) -> OneTable:
-        """Read more of one table."""
-        return OneTable(self._transaction, name, oid)
+    def schema_changes(self, name: str, oid: int | None = None) -> list[Shown]:
+        """Return the newest changes of tables' shapes that the lake follows, newest first."""
+        return self._transaction.shown("page/schema_changes", name=name, oid=oid, slug="schema-followed", limit=EVENTS)
 
     def maintenances(self, name: str) -> list[MaintenanceRecord]:
         """Return the newest run of maintenance, if there was any."""
@@ -296,28 +246,45 @@ class Panel:
         """Return the open alarms of every pipeline, or of one: by pipeline, the worst and oldest first."""
         return self._transaction.records(AlarmPanel, "page/alarms", name=name, limit=OPEN_ALARMS)
 
-    def slot_peaks(self, name: str, *, since: datetime, step: timedelta) -> list[SlotStep]:
-        """Return what the own slot kept since then, in steps."""
-        return self._transaction.records(
-            SlotStep, "page/slot_series", name=name, since=since, step=step.total_seconds()
-        )
+    def series(self, name: str, *, since: datetime, step: timedelta) -> Columns:
+        """Return the columns of a pipeline's charts since then, in steps of time; steps in which nothing was are left out."""
+        span = {"name": name, "since": since, "step": step.total_seconds()}
+        charts = ("page/slot_series", "page/capture_series", "page/lake_series")
+        return {key: values for chart in charts for key, values in self._transaction.columns(chart, **span).items()}
 
-    def lake(self, name: str, *, since: datetime, step: timedelta) -> list[LakeStep]:
-        """Return how the lake stood since then, in steps."""
+    def table_series(self, name: str, oid: int, *, since: datetime, step: timedelta) -> Columns:
+        """Return the columns of a table's charts since then, as `series` does."""
         seconds = step.total_seconds()
-        return self._transaction.records(LakeStep, "page/lake_series", name=name, since=since, step=seconds)
+        return self._transaction.columns("page/table_series", name=name, oid=oid, since=since, step=seconds)
 
-    def captured(self, name: str, *, since: datetime, step: timedelta) -> list[CaptureStep]:
-        """Return what was captured since then, in steps."""
-        seconds = step.total_seconds()
-        return self._transaction.records(CaptureStep, "page/capture_series", name=name, since=since, step=seconds)
+    def table_details(self, name: str, oid: int) -> TableDetails | None:
+        """Return what only the page of one table shows; None for one that the pipeline does not have."""
+        return next(iter(self._transaction.records(TableDetails, "page/table_details", name=name, oid=oid)), None)
+
+    def table_cuts(self, name: str, oid: int) -> list[Shown]:
+        """Return the newest cuts that moved a table, newest first."""
+        return self._transaction.shown("page/table_cuts", name=name, oid=oid, limit=SHOWN)
+
+    def findings(self, name: str, oid: int) -> list[Shown]:
+        """Return what the newest comparisons found of a table, newest first."""
+        return self._transaction.shown("page/findings", name=name, oid=oid, limit=SHOWN)
+
+    def fetches(self, name: str, oid: int) -> list[Shown]:
+        """Return the newest fetches of a table's columns or partitions, newest first."""
+        return self._transaction.shown("page/fetches", name=name, oid=oid, limit=SHOWN)
 
 
 class PageQueries(Part):
-    """Open the ledger for a page."""
+    """Open the ledger for whoever shows it."""
 
     @contextmanager
     def panels(self) -> Iterator[Panel]:
-        """Let the block read what a page shows, as of one moment and on one connection."""
+        """Let the block read what a page shows, as of one moment and on one connection; so does whatever else it asks of the ledger
+        inside of a `session`."""
         with self.transaction(frozen=True) as transaction:
             yield Panel(transaction)
+
+    def status(self, name: str) -> PipelineStatus | None:
+        """Return how a pipeline stands, None for one that the ledger does not know."""
+        with self.panels() as panel:
+            return next(iter(panel.pipelines(name)), None)

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import errors as pg
 from psycopg.adapt import Dumper, Loader
-from psycopg.rows import kwargs_row
+from psycopg.rows import dict_row, kwargs_row
 from psycopg.types.json import Jsonb
 
 from penstock import sql
@@ -94,6 +94,17 @@ class Transaction:
         """Run a query and return its rows as records."""
         with self.connection.cursor(row_factory=kwargs_row(record.from_row)) as cursor:
             return cursor.execute(sql.load(f"ledger/{statement}").encode(), values).fetchall()
+
+    def shown(self, statement: str, **values: Any) -> list[dict[str, Any]]:
+        """Run a query and return its rows by the names of its columns."""
+        with self.connection.cursor(row_factory=dict_row) as cursor:
+            return cursor.execute(sql.load(f"ledger/{statement}").encode(), values).fetchall()
+
+    def columns(self, statement: str, **values: Any) -> dict[str, list[Any]]:
+        """Run a query and return its columns by name; each is there where there is no row, too."""
+        cursor = self.connection.execute(sql.load(f"ledger/{statement}").encode(), values)
+        rows = cursor.fetchall()
+        return {each.name: [row[place] for row in rows] for place, each in enumerate(cursor.description or ())}
 
 
 class Sessions:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from penstock.ledger.page import EventPanel
 from penstock.ledger.records import Row
 from penstock.ledger.session import Part
 
@@ -57,8 +55,3 @@ class Summaries(Part):
         """Return what cuts did to tables since a time, the slowest first."""
         with self.transaction() as transaction:
             return transaction.records(TableWork, "summaries/tables_since", name=name, since=since)
-
-    def news(self, name: str, *, since: datetime, slugs: Sequence[str]) -> list[EventPanel]:
-        """Return the events of some slugs since a time, oldest first."""
-        with self.transaction() as transaction:
-            return transaction.records(EventPanel, "summaries/news_since", name=name, since=since, slugs=list(slugs))

@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import Any
 
 from penstock.conditions import needs_copy
+from penstock.ledger.page import TablePanel
 from penstock.ledger.records import TaskRef
-from penstock.ledger.table_page import TablePanel
 from penstock.page.format import age
 from penstock.page.pipeline import Grade, Pipeline
 from penstock.units import sentence

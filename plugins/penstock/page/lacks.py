@@ -14,7 +14,7 @@ from penstock.flow.health.airflow_state import AirflowState
 from penstock.flow.health.input import HealthInput, LedgerFacts
 from penstock.flow.health.rules_lake import freshness_limits, stale, watched
 from penstock.ledger.health import LateWork
-from penstock.ledger.page import PipelinePanel
+from penstock.ledger.page import PipelineStatus
 from penstock.page.pipeline import Lack
 from penstock.units import span
 
@@ -27,7 +27,7 @@ _PAUSED = {
 
 
 def lacks(
-    row: PipelinePanel,
+    row: PipelineStatus,
     pipeline: model.Pipeline | None,
     seen_at: datetime | None,
     airflow: AirflowState | None,
@@ -77,7 +77,7 @@ def _unwatched(
             yield Lack(name, "The slot is not checked", reason, "slot_health", name)
 
 
-def _cut(row: PipelinePanel, pipeline: model.Pipeline, now: datetime) -> Iterator[Lack]:
+def _cut(row: PipelineStatus, pipeline: model.Pipeline, now: datetime) -> Iterator[Lack]:
     if row.as_of is None:
         title = "There is no cut yet" if row.cut_lsn is None else "There is no cut since the slot was made anew"
         reason = "Readers see nothing." if row.cut_lsn is None else "Readers see the lake as it was before."

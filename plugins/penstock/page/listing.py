@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from penstock.ledger.table_page import TablePanel
+from penstock.ledger.page import TablePanel
 from penstock.page.pipeline import Pipeline
 from penstock.page.runbook_pages import Runbook
 

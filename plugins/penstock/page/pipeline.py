@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from penstock.ledger.page import AlarmPanel, PipelinePanel, SlotPanel
+from penstock.ledger.page import AlarmPanel, PipelineStatus, SlotPanel
 
 Grade = Literal["ok", "warn", "critical", "idle"]
 """How a pipeline is doing, for its colour; `idle` is one that is not meant to move."""
@@ -31,7 +31,7 @@ class Lack:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pipeline(PipelinePanel):
+class Pipeline(PipelineStatus):
     """Show one pipeline: its record, and what was seen of its slot.
 
     `freshness_seconds` is the age of `as_of`. A pipeline that runs is healthy where `lacks` is empty. Where the source has no slot of
@@ -48,7 +48,7 @@ class Pipeline(PipelinePanel):
 
 
 def known_pipeline(
-    row: PipelinePanel,
+    row: PipelineStatus,
     now: datetime,
     *,
     has_file: bool,
@@ -81,7 +81,7 @@ def seconds_since(since: datetime | None, now: datetime) -> float | None:
     return None if since is None else max((now - since).total_seconds(), 0.0)
 
 
-def _grade(row: PipelinePanel, slot: SlotPanel | None, wrong: Sequence[AlarmPanel | Lack], *, has_file: bool) -> Grade:
+def _grade(row: PipelineStatus, slot: SlotPanel | None, wrong: Sequence[AlarmPanel | Lack], *, has_file: bool) -> Grade:
     lost = slot is not None and slot.wal_status == "lost"
     if (
         row.state == "halted"

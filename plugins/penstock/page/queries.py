@@ -5,7 +5,7 @@ A ledger that does not answer is a problem to show, not the end of the page: the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -20,20 +20,7 @@ from penstock.config.validators import NAME
 from penstock.errors import ConfigError, LedgerError, NoLedgerError
 from penstock.flow.health.airflow_state import AirflowState, Ask
 from penstock.ledger import Ledger
-from penstock.ledger.page import (
-    CaptureStep,
-    CutPanel,
-    EventPanel,
-    LakeStep,
-    Panel,
-    PipelinePanel,
-    RebuildPanel,
-    SchemaChangePanel,
-    SlotStep,
-    WindowPanel,
-)
-from penstock.ledger.records import Row
-from penstock.ledger.table_page import TablePanel, TableStep
+from penstock.ledger.page import Panel, PipelineStatus, Shown, TablePanel
 from penstock.page import table as one_table
 from penstock.page.advice import Advice, advice, table_advice
 from penstock.page.lacks import lacks
@@ -76,18 +63,18 @@ class PipelinePage:
     pipeline: Pipeline
     advice: list[Advice]
     tables: list[TablePanel]
-    rebuilds: list[RebuildPanel]
-    windows: list[WindowPanel]
-    cuts: list[CutPanel]
-    events: list[EventPanel]
-    schema_changes: list[SchemaChangePanel]
+    rebuilds: list[Shown]
+    windows: list[Shown]
+    cuts: list[Shown]
+    events: list[Shown]
+    schema_changes: list[Shown]
     last_maintenance: LastMaintenance | None = None
     work: list[Work] = field(default_factory=list)
     settings: list[Setting] = field(default_factory=list)
 
 
 Series = Mapping[str, Any]
-"""A chart's columns, each under the name of a field of the ledger's steps, with `hours` and `step_seconds`; empty steps are left out."""
+"""A chart's columns, each under its name in the ledger's statement, with `hours` and `step_seconds`; empty steps are left out."""
 
 
 def _unknown(pipeline: model.Pipeline, airflow: AirflowState | None) -> Pipeline:
@@ -161,12 +148,12 @@ class Deployment:
         conn_id = self._ledger_of(name, files, oid)
         airflow = self.airflow([name], False)
         with self._ledger(conn_id).page.panels() as panel:
-            rows, one = panel.pipelines(name), panel.table(name, oid)
-            facts = one.facts() if rows else None
+            rows = panel.pipelines(name)
+            facts = panel.table_details(name, oid) if rows else None
             if facts is None:
                 raise _no_table(name, oid)
             (of,) = _shown(panel, rows, files, airflow, now=now, name=name)
-            (table,), findings = panel.tables(name, oid), one.findings()
+            (table,), findings = panel.tables(name, oid), panel.findings(name, oid)
             run = next((last_maintenance(run) for run in panel.maintenances(name)), None)
             maintained = run.table(table.target) if run else None
             as_of = one_table.complete_as_of(table, facts, of)
@@ -189,9 +176,9 @@ class Deployment:
                 advice=table_advice(of, table),
                 columns=[one_table.column(each) for each in facts.columns],
                 copy=one_table.last_copy(facts),
-                cuts=one.cuts(),
+                cuts=panel.table_cuts(name, oid),
                 findings=findings,
-                fetches=one.fetches(),
+                fetches=panel.fetches(name, oid),
                 rebuilds=panel.rebuilds(name, oid),
                 schema_changes=panel.schema_changes(name, oid),
                 events=panel.events(name, oid),
@@ -202,10 +189,9 @@ class Deployment:
         step, since = _steps(hours)
         files, _ = self._files()
         with self._ledger(self._ledger_of(name, files, oid)).page.panels() as panel:
-            one = panel.table(name, oid)
-            if one.facts() is None:
+            if panel.table_details(name, oid) is None:
                 raise _no_table(name, oid)
-            return _series(hours, step) | _columns(TableStep, one.series(since=since, step=step))
+            return _series(hours, step) | panel.table_series(name, oid, since=since, step=step)
 
     def series(self, name: str, hours: int) -> Series:
         """Return a pipeline's charts over the last hours, with the slot's limits in force now; raises as `pipeline` does."""
@@ -217,9 +203,7 @@ class Deployment:
                 **_series(hours, step),
                 "warn_bytes": slot.warn_bytes if slot else None,
                 "critical_bytes": slot.critical_bytes if slot else None,
-                **_columns(SlotStep, panel.slot_peaks(name, since=since, step=step)),
-                **_columns(CaptureStep, panel.captured(name, since=since, step=step)),
-                **_columns(LakeStep, panel.lake(name, since=since, step=step)),
+                **panel.series(name, since=since, step=step),
             }
 
     def _known(
@@ -263,7 +247,7 @@ class Deployment:
 
 def _shown(
     panel: Panel,
-    rows: list[PipelinePanel],
+    rows: list[PipelineStatus],
     files: Mapping[str, model.Pipeline],
     airflow: AirflowState | None,
     *,
@@ -289,11 +273,6 @@ def _steps(hours: int) -> tuple[timedelta, datetime]:
 
 def _series(hours: int, step: timedelta) -> dict[str, Any]:
     return {"hours": hours, "step_seconds": step.total_seconds()}
-
-
-def _columns(kind: type[Row], steps: Sequence[Row]) -> dict[str, list[Any]]:
-    """Turn steps into columns by name; there is each column where there is no step, too."""
-    return {name: [getattr(each, name) for each in steps] for name in kind.__annotations__}
 
 
 def _no_table(name: str, oid: int) -> ConfigError:

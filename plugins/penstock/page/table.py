@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from penstock.ledger.page import EventPanel, RebuildPanel, SchemaChangePanel
-from penstock.ledger.table_page import FetchPanel, FindingPanel, TableCutPanel, TableFactsPanel, TablePanel
+from penstock.ledger.page import Shown, TableDetails, TablePanel
 from penstock.lsn import Lsn
 from penstock.page.advice import Advice
 from penstock.page.pipeline import Pipeline
@@ -79,12 +78,12 @@ class TablePage:
     advice: list[Advice]
     columns: list[Column]
     copy: Copy | None
-    cuts: list[TableCutPanel]
-    findings: list[FindingPanel]
-    fetches: list[FetchPanel]
-    rebuilds: list[RebuildPanel]
-    schema_changes: list[SchemaChangePanel]
-    events: list[EventPanel]
+    cuts: list[Shown]
+    findings: list[Shown]
+    fetches: list[Shown]
+    rebuilds: list[Shown]
+    schema_changes: list[Shown]
+    events: list[Shown]
 
 
 def column(each: MirrorColumn) -> Column:
@@ -102,7 +101,7 @@ def column(each: MirrorColumn) -> Column:
     )
 
 
-def last_copy(facts: TableFactsPanel) -> Copy | None:
+def last_copy(facts: TableDetails) -> Copy | None:
     """Show the last copy, if the ledger still has it."""
     began, ended = facts.copy_started_at, facts.copy_finished_at
     if began is None or facts.copied_lsn is None:
@@ -111,17 +110,18 @@ def last_copy(facts: TableFactsPanel) -> Copy | None:
     return Copy(facts.copied_rows or 0, facts.copied_bytes or 0, facts.copied_lsn, began, ended, seconds)
 
 
-def compared(table: TablePanel, findings: Sequence[FindingPanel]) -> tuple[datetime | None, str]:
+def compared(table: TablePanel, findings: Sequence[Shown]) -> tuple[datetime | None, str]:
     """Say when and how far the table was compared: through where all rows were equal, else what the newest comparison came to."""
     if table.verified_through is not None:
         return table.verified_at, f"through {table.verified_through}"
     if not findings:
         return None, "by no comparison with the source"
     newest = findings[0]
-    part = "all rows of the table before" if newest.shares == 1 else f"share {newest.share} of {newest.shares}"
-    return newest.verified_at, f"{newest.outcome}: {part}; not all of its rows yet"
+    share, shares = newest["share"], newest["shares"]
+    part = "all rows of the table before" if shares == 1 else f"share {share} of {shares}"
+    return newest["verified_at"], f"{newest['outcome']}: {part}; not all of its rows yet"
 
 
-def complete_as_of(table: TablePanel, facts: TableFactsPanel, pipeline: Pipeline) -> datetime | None:
+def complete_as_of(table: TablePanel, facts: TableDetails, pipeline: Pipeline) -> datetime | None:
     """Return the source's time through which the table is complete: that of the cut, or of where it stays behind."""
     return pipeline.as_of if table.state in ("ready", "leaving") else facts.paused_as_of

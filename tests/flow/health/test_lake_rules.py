@@ -14,7 +14,7 @@ from penstock.flow.health.input import Disk, HealthInput
 from penstock.flow.health.judge import LAKE_RULES
 from penstock.flow.health.observe import disks
 from penstock.ledger.health import LateWork, OpenCopy
-from penstock.ledger.page import PipelinePanel
+from penstock.ledger.page import PipelineStatus
 from tests.flow.health.cases import GIB, NOW, OWN, RECORD, SHOP, alarm, failed, lake_facts, verdict
 from tests.shapes.tables import table_record
 
@@ -23,8 +23,8 @@ def ago(**span: float) -> Any:
     return NOW - timedelta(**span)
 
 
-LAKE = PipelinePanel(
-    **{name: getattr(RECORD, name) for name in PipelinePanel.__dataclass_fields__ if hasattr(RECORD, name)},
+LAKE = PipelineStatus(
+    **{name: getattr(RECORD, name) for name in PipelineStatus.__dataclass_fields__ if hasattr(RECORD, name)},
     **{"cut_lsn": RECORD.position, "cut_at": ago(minutes=1), "captured_at": ago(minutes=1), "as_of": ago(minutes=1)},
     tables=2,
     tables_ready=2,

@@ -1,4 +1,6 @@
 -- What a cut holds is long; only how many tables it moved is counted, and when its merge began is in its attempt's name.
+-- `seconds` is from planning the merge to publishing the cut, `delay_seconds` its age when it was published, `oldest_seconds` how long the
+-- change that waited longest took from its commit at the source to this cut; null where that is not known, as for a cut that ends with no window.
 -- `oldest_commit` is the earliest commit among the changes that came with a cut: those after the cut before it in its era.
 select
     c.lsn, c.published_at, c.rows as changes, jsonb_array_length(c.tables) as tables, took.seconds,

@@ -1,8 +1,10 @@
-select e.at, e.slug, e.level, e.message, e.table_oid as oid, t.schema || '.' || t.name as table, e.by_task as task
+select e.at, e.level, e.slug, e.message, e.table_oid as oid, t.schema || '.' || t.name as table, e.by_task as task
 from (
     select pipeline, number, at, slug, level, table_oid, message, by_task
     from penstock.event
-    where pipeline = %(name)s and (%(oid)s::oid is null or table_oid = %(oid)s)
+    where
+        pipeline = %(name)s and (%(oid)s::oid is null or table_oid = %(oid)s)
+        and (%(since)s::timestamptz is null or at >= %(since)s) and (%(slugs)s::text[] is null or slug = any(%(slugs)s))
     order by at desc, number desc
     limit %(limit)s
 ) as e

@@ -1,4 +1,6 @@
 -- How the lake stood, in equal steps of time: the peaks of how far behind it was, its size at the end of a step, and what was done in it.
+-- CPU is that of the tasks that ended: of their processes on Airflow's workers and of what these waited for, such as Spark's driver; it is
+-- null where nothing was counted before.
 select
     extract(epoch from date_bin(make_interval(secs => %(step)s), s.at, %(since)s))::float8 as lake_time,
     max(s.median_seconds) as behind_median_seconds, max(s.worst_seconds) as behind_worst_seconds,

@@ -1,3 +1,4 @@
+-- Open rebuilds, each built through `through_lsn` on its way to `end_lsn`; `rows` are those built so far.
 select
     l.id, l.oid, l.schema || '.' || l.name as table, l.cause as kind, l.state, array_to_string(l.place, '.') as place, l.through_lsn,
     coalesce(l.goal_lsn, p.position) as end_lsn, l.built_rows as rows, case when l.state <> 'copying' then l.rows end as copied_rows,

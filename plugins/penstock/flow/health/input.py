@@ -18,7 +18,7 @@ from penstock.flow.health.airflow_state import DagState
 from penstock.flow.health.limits import Forecast, Limits, level_of, limits, samples
 from penstock.ledger.health import AlarmRecord, LateWork, OpenCopy, SlotSample
 from penstock.ledger.outcomes import TaskOutcome
-from penstock.ledger.page import PipelinePanel
+from penstock.ledger.page import PipelineStatus
 from penstock.ledger.records import PipelineRecord
 from penstock.ledger.table_records import TableRecord
 from penstock.ledger.verifications import VerifiedTable
@@ -60,7 +60,7 @@ class LedgerFacts:
     `tables` counts the tables that are not dropped, `known_tables` these and the others.
     """
 
-    lake: PipelinePanel | None = None
+    lake: PipelineStatus | None = None
     late: LateWork = field(default_factory=LateWork)
     still: Sequence[TableRecord] = ()
     copies: Sequence[OpenCopy] = ()

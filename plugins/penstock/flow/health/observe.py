@@ -37,8 +37,7 @@ def without_source(ctx: Context, airflow: Mapping[str, DagState]) -> HealthInput
     unknown = HealthInput(ctx.pipeline, at, airflow=airflow)
     try:
         with ledger.session():
-            with ledger.page.panels() as panel:
-                lake = next(iter(panel.pipelines(name)), None)
+            lake = ledger.page.status(name)
             if lake is None:
                 return unknown
             before = datetime.now(UTC)

@@ -14,7 +14,7 @@ from croniter import croniter
 from penstock.flow.context import Context
 from penstock.flow.health.alerts import Delivery
 from penstock.ledger.health import AlarmRecord
-from penstock.ledger.page import EventPanel, PipelinePanel
+from penstock.ledger.page import PipelineStatus, Shown
 from penstock.ledger.summaries import TableWork, Work
 from penstock.printable import printable
 from penstock.units import several, span
@@ -32,11 +32,11 @@ class Facts:
 
     at: datetime
     since: datetime
-    lake: PipelinePanel
+    lake: PipelineStatus
     work: Work
     tables: Sequence[TableWork]
-    schema: Sequence[EventPanel]
-    dropped: Sequence[EventPanel]
+    schema: Sequence[Shown]
+    dropped: Sequence[Shown]
     alarms: Sequence[AlarmRecord]
 
 
@@ -67,17 +67,16 @@ def send_summary(ctx: Context, send: Send, now: datetime | None = None) -> bool:
 def read_facts(ctx: Context, now: datetime, since: datetime) -> Facts:
     """Read what a summary tells; raises LedgerError."""
     name, ledger = ctx.name, ctx.ledger
-    with ledger.session():
-        with ledger.page.panels() as panel:
-            (lake,) = panel.pipelines(name)
+    with ledger.session(), ledger.page.panels() as panel:
+        (lake,) = panel.pipelines(name)
         return Facts(
             at=now,
             since=since,
             lake=lake,
             work=ledger.summaries.work(name, since=since),
             tables=ledger.summaries.tables(name, since=since),
-            schema=ledger.summaries.news(name, since=since, slugs=SCHEMA),
-            dropped=ledger.summaries.news(name, since=since, slugs=DROPPED),
+            schema=panel.events(name, since=since, slugs=SCHEMA, limit=None)[::-1],
+            dropped=panel.events(name, since=since, slugs=DROPPED, limit=None)[::-1],
             alarms=[alarm for alarm in ledger.health.alarms(name) if alarm.closed_at is None],
         )
 
@@ -115,9 +114,9 @@ def _sum(tables: Sequence[TableWork]) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in parts.items())
 
 
-def _news(label: str, news: Sequence[EventPanel]) -> Iterator[tuple[str, str]]:
+def _news(label: str, news: Sequence[Shown]) -> Iterator[tuple[str, str]]:
     for each in news[: 2 * _NAMED]:
-        yield label, f"{each.table}: {each.message}" if each.table else each.message
+        yield label, f"{each['table']}: {each['message']}" if each["table"] else each["message"]
     if len(news) > 2 * _NAMED:
         yield label, f"and {len(news) - 2 * _NAMED} more"
     if not news:

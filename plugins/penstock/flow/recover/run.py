@@ -6,6 +6,7 @@ slot and begin an era; then the copy is bootstrap's, and one cut gives fresh tab
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -18,8 +19,8 @@ from penstock.flow.context import Context
 from penstock.flow.guards import ExpectedState, slot_work
 from penstock.flow.merge import lake_state
 from penstock.flow.merge.publish import adopt_half_published
-from penstock.ledger.events import StatusRecord
-from penstock.ledger.records import PipelineRecord
+from penstock.ledger.records import CutRecord, PipelineRecord
+from penstock.ledger.table_records import TableRecord
 from penstock.shapes.source_table import SourceTable
 from penstock.source import catalog_snapshot, publication, server_info, session, slot
 from penstock.source.server_info import Position, ServerFacts
@@ -52,8 +53,15 @@ def assess(ctx: Context) -> Outlook:
     Raises LedgerError("nothing-to-recover" | "not-bootstrapped"), SourceError where the source cannot be asked, or
     answers from another database, LakeError where the lake does not answer.
     """
-    status = ctx.ledger.events.status(ctx.name)
-    record = status.pipeline
+    ledger = ctx.ledger
+    with ledger.session(), ledger.page.panels() as panel:
+        record, cut, known = (
+            ledger.pipelines.get(ctx.name),
+            ledger.merges.last_cut(ctx.name),
+            ledger.tables.all(ctx.name),
+        )
+        (status,), (_, unmerged) = panel.pipelines(ctx.name), panel.window_totals(ctx.name)
+        newest = next((each for each in panel.windows(ctx.name) if each["upto_lsn"] == record.position), None)
     if record.era == 1 or record.state != "bootstrapping":
         ExpectedState.of(record)  # else there is nothing yet that could be recovered
     with session.connect(ctx.source, what=f"{ctx.name}:recover") as conn:
@@ -63,7 +71,7 @@ def assess(ctx: Context) -> Outlook:
         published, tables = _to_copy(ctx, conn)
     if server.database != record.database and problem is not None:
         raise problem
-    if problem is None and (under_way := _under_way(status)):
+    if problem is None and (under_way := _under_way(record, cut, known)):
         return under_way
     problem = problem or lake_state.problem(ctx)
     if (
@@ -85,14 +93,14 @@ def assess(ctx: Context) -> Outlook:
         (
             f"broken by [{slug}] {reason}",
             *(() if problem else (_resumable(record, found),)),
-            _lost(status, server, end),
-            _landed(status, problem),
+            _lost(record, newest["source_time"] if newest else None, server, end),
+            _landed(record, status.unmerged_changes, unmerged, problem),
             _remains(record, found, server),
             *([] if published or unready else [_new_publication(ctx, tables)]),
             *(f"must be fixed first: {check.line(finding)}" for finding in unready),
             *(f"paused, not copied: {check.line(finding)}" for finding in alone),
             f"then a new slot, and {several(len(tables), 'table')} ({size >> 20} MiB) copied into new tables, "
-            + _readable(status),
+            + _readable(cut),
         ),
         refusal,
     )
@@ -179,12 +187,11 @@ def _new_publication(ctx: Context, tables: Sequence[SourceTable]) -> str:
     return f"would run: {publication.create_statement(ctx.pipeline.publication, tables, ctx.pipeline.source.publish)}"
 
 
-def _under_way(status: StatusRecord) -> Outlook | None:
+def _under_way(record: PipelineRecord, cut: CutRecord | None, tables: Sequence[TableRecord]) -> Outlook | None:
     """Return the outlook of a recovery that has not published its first cut, None where there is none."""
-    record, cut = status.pipeline, status.last_cut
     if record.state != "halted" and record.era > 1 and (cut is None or cut.era < record.era):
         step = "the copy" if record.state == "bootstrapping" else "the first cut"
-        return Outlook(None, None, (f"recovery is under way: {_tables(status)}; it continues with {step}",))
+        return Outlook(None, None, (f"recovery is under way: {_tables(tables)}; it continues with {step}",))
     return None
 
 
@@ -243,23 +250,21 @@ def _not_ours(record: PipelineRecord, found: SlotFacts | None, server: ServerFac
     )
 
 
-def _lost(status: StatusRecord, server: ServerFacts, end: Position) -> str:
-    record, window = status.pipeline, status.newest_window
-    since = window.source_time if window and window.source_time else record.slot_intent_at
-    span = f"{record.position} ({_time(since)}) to {end.flushed} ({_time(end.time)})"
+def _lost(record: PipelineRecord, since: datetime | None, server: ServerFacts, end: Position) -> str:
+    span = f"{record.position} ({_time(since or record.slot_intent_at)}) to {end.flushed} ({_time(end.time)})"
     if (record.system_identifier, record.timeline) != (server.system_identifier, server.timeline):
         return f"lost to the stream: changes from {span}, on another server or timeline: the positions do not compare"
     return f"lost to the stream: changes from {span}, {max(0, end.flushed - (record.position or 0))} bytes of WAL"
 
 
-def _landed(status: StatusRecord, problem: PenstockError | None) -> str:
+def _landed(record: PipelineRecord, changes: int, windows: int, problem: PenstockError | None) -> str:
     if problem is not None and problem.slug in lake_state.SLUGS:
         return "what is landed and not merged comes with the copies"
-    if "bootstrapping" in (status.pipeline.state, status.pipeline.halted_from) or not status.unmerged_windows:
+    if "bootstrapping" in (record.state, record.halted_from) or not windows:
         return "nothing is landed that could be merged first"
     return (
-        f"landed and safe: {several(status.unmerged_rows, 'change')} in {several(status.unmerged_windows, 'window')}, "
-        f"merged first into the last cut of era {status.pipeline.era}"
+        f"landed and safe: {several(changes, 'change')} in {several(windows, 'window')}, "
+        f"merged first into the last cut of era {record.era}"
     )
 
 
@@ -271,17 +276,14 @@ def _remains(record: PipelineRecord, found: SlotFacts | None, server: ServerFact
     return f"would run: {statement}" if strange is None else f"you must run: {statement}, for {strange}"
 
 
-def _readable(status: StatusRecord) -> str:
-    cut = status.last_cut
+def _readable(cut: CutRecord | None) -> str:
     at = f"at the last cut ({cut.lsn}, {_time(cut.published_at)})" if cut else "as they are"
     return f"which take the names of the old ones in one cut; until then those stay readable {at}"
 
 
-def _tables(status: StatusRecord) -> str:
-    return (
-        ", ".join(f"{several(count, 'table')} {state}" for state, count in sorted(status.tables.items()))
-        or "no table copied"
-    )
+def _tables(tables: Sequence[TableRecord]) -> str:
+    counted = sorted(Counter(table.state for table in tables).items())
+    return ", ".join(f"{several(count, 'table')} {state}" for state, count in counted) or "no table copied"
 
 
 def _time(at: datetime | None) -> str:

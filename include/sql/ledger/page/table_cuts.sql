@@ -1,4 +1,4 @@
--- The newest cuts that moved a table.
+-- The newest cuts that moved a table: `seconds` is its part of the merge, `rows`, `files` and `bytes` are the table's after it.
 select
     c.lsn, c.published_at, tc.inserts, tc.updates, tc.deletes, tc.truncates, tc.rows_deleted, tc.rows_written, tc.seconds,
     tc.rows, tc.files, tc.bytes

@@ -1,4 +1,4 @@
--- What the newest comparisons found of a table, or of shares of its keys.
+-- What comparisons found of a table, or of one share of its keys, the newest first; share 1 of 1 is all rows.
 select
     v.lsn, f.verified_at, f.share, f.shares, f.outcome, f.reason, f.source_rows, f.lake_rows, f.missing, f.extra,
     f.different
