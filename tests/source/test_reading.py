@@ -12,8 +12,7 @@ from penstock.conditions import Directive
 from penstock.errors import SourceError
 from penstock.source import catalog, leaf_rows, session, slot
 from penstock.source.copy import plan_ranges, read_range
-from penstock.source.planning import unplannable
-from penstock.source.reading import EndedError, TableError, reading
+from penstock.source.reading import EndedError, TableError, reading, unplannable
 from penstock.source.text_rows import rendered
 from tests.source.conftest import copied
 
@@ -113,7 +112,7 @@ def test_a_read_whose_settings_a_function_has_changed_is_none(source, writer, re
 
 def test_a_function_without_an_end_is_ended_as_its_tables_own_trouble(conn, writer, reader, monkeypatch):
     monkeypatch.setattr("penstock.source.reading._GRACE_SECONDS", 1)
-    monkeypatch.setattr("penstock.source.planning._SECONDS", 1)
+    monkeypatch.setattr("penstock.source.reading._SECONDS", 1)
     monkeypatch.setattr("penstock.source.leaf_rows._SECONDS", 1)
     writer.execute(f"create table s.b (id int primary key); grant select on s.b to {reader.user}")
     writer.execute("create index on s.b (id) where id > 0; alter publication p add table s.b")

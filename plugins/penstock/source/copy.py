@@ -18,8 +18,16 @@ from penstock.jobs.copy_plan import CopyRange
 from penstock.landing.layout import copy_file
 from penstock.shapes.source_table import Leaf, SourceTable
 from penstock.source.arrow import ArrowSession, connect_arrow
-from penstock.source.planning import Heap
-from penstock.source.reading import BACKEND, BEGIN, bounded, of_one_table, rewritten_error, rewritten_query, taking
+from penstock.source.reading import (
+    BACKEND,
+    BEGIN,
+    Heap,
+    bounded,
+    of_one_table,
+    rewritten_error,
+    rewritten_query,
+    taking,
+)
 from penstock.source.session import assert_pinned, showing
 from penstock.source.text_rows import rendered
 from penstock.sql import load

@@ -18,8 +18,7 @@ from pyarrow import csv
 
 from penstock.config.connections import Connection
 from penstock.source.key_range import KeyRange
-from penstock.source.planning import generated, require_planned
-from penstock.source.reading import reading, rewritten_error, rewritten_query
+from penstock.source.reading import generated, reading, require_planned, rewritten_error, rewritten_query
 from penstock.source.session import SourceSession, assert_pinned, connect, showing, translating
 
 _BLOCK_BYTES = 8 << 20

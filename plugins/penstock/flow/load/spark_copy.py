@@ -23,8 +23,7 @@ from penstock.landing import layout
 from penstock.shapes.source_table import SourceTable
 from penstock.source import catalog, session, types
 from penstock.source.copy import plan_ranges
-from penstock.source.planning import Heap, generated, unplannable
-from penstock.source.reading import TableError, of_one_table
+from penstock.source.reading import Heap, TableError, generated, of_one_table, unplannable
 from penstock.source.slot import Exported, importing
 from penstock.units import several
 
