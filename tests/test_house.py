@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests import house
+from tests.order import HERE, LONGEST
 
 MEASURED: dict[str, Callable[[], int]] = {
     "small_files": lambda: house.whole(house.rooms()).small,
@@ -56,3 +57,11 @@ def _calls() -> Iterator[tuple[str, str]]:
             for node in ast.walk(file.tree):
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                     yield path, node.func.attr
+
+
+# The list of the longest files names files that are there.
+
+
+def test_every_file_that_is_sorted_to_the_front_exists_and_is_named_once() -> None:
+    assert [name for name in LONGEST if not (HERE / name).is_file()] == []
+    assert len(set(LONGEST)) == len(LONGEST)

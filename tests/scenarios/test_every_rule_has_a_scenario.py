@@ -15,7 +15,7 @@ EXTENSIONS = "scenarios/test_extension_types.py::test_columns_of_extension_types
 COPIED = "scenarios/test_copied_again.py::test_tables_that_only_a_copy_follows_are_copied_alone_and_are_equal"
 SCENARIOS = {
     "column added, without default": (
-        "scenarios/test_added_column.py::test_an_added_column_appears_with_its_default_before_any_row_changes",
+        "scenarios/test_schema_changes.py::test_an_added_column_appears_with_its_default_before_any_row_changes",
         LARGE,
     ),
     "column renamed": (
@@ -48,7 +48,7 @@ SCENARIOS = {
     "enum label renamed": ("scenarios/test_column_fetch.py::test_a_renamed_label_costs_the_rows_that_hold_it", TYPES),
     "replica identity full": (CHANGES, ALONE),
     "primary key or replica identity": (
-        "scenarios/test_key_changes.py::test_changes_of_the_key_are_followed_with_rows_before_within_and_after_them",
+        "scenarios/test_schema_changes.py::test_changes_of_the_key_are_followed_with_rows_before_within_and_after_them",
         "attack/test_key_changes.py::test_a_change_of_the_key_alone_is_an_event_and_writes_nothing",
         LARGE,
     ),

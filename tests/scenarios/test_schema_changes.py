@@ -8,6 +8,7 @@ from penstock.flow.load import waiting
 from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.column_changes import CASES, FULL_BEFORE, MADE, change_columns, data_files, run
+from tests.scenarios.key_changes import change_keys
 
 
 def test_changes_of_columns_are_followed_by_metadata_with_rows_before_within_and_after_them(env: PipelineEnv) -> None:
@@ -137,3 +138,46 @@ def test_a_table_may_have_another_policy_than_the_others(env16: PipelineEnv) -> 
     assert sorted(env16.paused()) == ["copied", "waiting"]
     assert waiting.tables_to_announce(env16.ctx) == ["public.copied"]
     assert [table.name for table in waiting.due(env16.ctx, env16.tables)] == ["copied"]
+
+
+# A column added at the source: the lake follows at the next merge, whether or not a row has changed since.
+
+
+def test_an_added_column_appears_with_its_default_before_any_row_changes(env16: PipelineEnv) -> None:
+    env16.sql("create table t (id int primary key); insert into t values (1), (2)")
+    env16.bootstrap("create table quiet (id int primary key); insert into quiet values (1)")
+
+    env16.land("alter table t add column state text default 'new', add column note text")
+    assert env16.merge() is not None
+    assert sorted(env16.lake_rows("t", "id, state, note")) == [(1, "new", None), (2, "new", None)]
+
+    assert env16.merge() is None, "nothing is left to do"
+    env16.follow("update t set state = 'old' where id = 1; insert into t values (3, 'made', 'x')")
+    assert sorted(env16.lake_rows("t", "id, state, note")) == [(1, "old", None), (2, "new", None), (3, "made", "x")]
+
+
+# A table that is dropped and created again under its name: another table, which waits for its copy; capture continues.
+
+
+def test_a_table_dropped_and_created_again_waits_for_its_copy_and_capture_continues(landing_env16: PipelineEnv) -> None:
+    landing_env16.begin("create table t (id int primary key); create table other (id int primary key)")
+
+    landing_env16.sql("drop table t; create table t (id int primary key, name text)")
+    landing_env16.sql(
+        f"alter publication {landing_env16.ctx.pipeline.publication} add table t; insert into t values (1, 'a')"
+    )
+    landing_env16.sql("insert into other values (1)")
+    report = landing_env16.capture()
+
+    assert report.changes == 2
+    states = {(table.name, table.state) for table in landing_env16.tables}
+    assert states == {("other", "copied"), ("t", "dropped"), ("t", "new")}
+    landing_env16.sql("insert into other values (2)")
+    assert landing_env16.capture().changes == 1
+
+
+# Changes of a table's key: rows are matched by the old one before its place in the stream, and by the new one after it.
+
+
+def test_changes_of_the_key_are_followed_with_rows_before_within_and_after_them(env: PipelineEnv) -> None:
+    assert change_keys(env) == []

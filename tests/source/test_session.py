@@ -1,12 +1,13 @@
 """Whatever a role or a database has set, our sessions render values one way, and say what they are."""
 
+import psycopg
 import pytest
 from psycopg import sql
 
 from penstock.errors import SourceError
 from penstock.lsn import Lsn
 from penstock.source import arrow, server_info, session
-from penstock.source.session import PINNED
+from penstock.source.session import PINNED, SourceSession
 
 # what a role might have set, and a value that it changes
 LEAKS = {
@@ -128,3 +129,18 @@ def test_the_horizon_bounds_every_transaction_before_the_flushed_position(conn, 
     assert before <= end.flushed <= after
     assert end.xid_horizon > xid
     assert end.time.tzinfo is not None
+
+
+# Where the WAL ends: as far as it is flushed, and as far as it is written.
+
+
+def test_a_command_that_was_committed_asynchronously_lies_below_the_end_of_the_wal(
+    conn: SourceSession, writer: psycopg.Connection
+) -> None:
+    writer.execute("set synchronous_commit = off")
+    for number in range(20):
+        before = server_info.inserted(conn)
+        writer.execute(f"create table t{number} (id int)")
+
+        assert before < server_info.inserted(conn)
+        assert server_info.flushed(conn) <= server_info.inserted(conn)

@@ -1,8 +1,11 @@
 """Waiting for a DAG tells an import error of now from one that an earlier Airflow left."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
+from airflow.configuration import conf
+from airflow.settings import engine
 
 from stack.airflow.rest_api import AirflowApi, Json
 from stack.errors import StackError
@@ -53,3 +56,12 @@ def test_who_waits_for_a_dag_is_told_that_a_component_has_ended() -> None:
         api.wait_for_dag("shop.capture")
 
     assert api.looks == 1
+
+
+# Tests never touch the Airflow of the person who runs them.
+
+
+def test_airflow_in_tests_lives_in_a_throw_away_home(airflow_home: Path):
+    assert airflow_home != Path.home() / "airflow"
+    assert conf.get("core", "load_examples") == "False"
+    assert str(engine.url) == f"sqlite:///{airflow_home}/airflow.db"
