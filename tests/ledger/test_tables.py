@@ -5,17 +5,18 @@ from penstock.ledger import Ledger
 from penstock.ledger.merge_queue import PublishedTable
 from penstock.ledger.tables import look_of
 from penstock.lsn import Lsn
-from penstock.shapes.accepted import Accepted, GonePartition, Rewriting
+from penstock.shapes.accepted import Accepted, GonePartition, HeldBack, OpenQuestion
 from penstock.shapes.partition_bounds import Condition
 from tests.ledger.conftest import START, copy, entry, facts, publish, set_state, together
 from tests.shapes.tables import shape
 
 ACCEPTED = Accepted(
     shape(enums={900: ("a", 'we"ird')}, composites={901: (("x", 23, -1),)}, hidden=("g",), hidden_attnums=(4,)),
-    undecided={1: START},
-    seen_in_stream=(1,),
-    grown={900: START},
-    rewritten=Rewriting(START, {2: "705"}, {2: (23, -1)}, (("n is wider", 7), ("m is wider", None)), checked=True),
+    (
+        OpenQuestion("file", 1, START),
+        OpenQuestion("label", 900, START, checked=True),
+        OpenQuestion("values", 2, START, held_back=HeldBack((23, -1), "705", (("n is wider", 7), ("it again", None)))),
+    ),
     gone=(GonePartition(9, "p9", (Condition(1, "int", "1", None), Condition(2, "text", values=("a", None))), START),),
 )
 

@@ -24,8 +24,10 @@ LATER = "insert into {t} (id, n) values (195, 7), (220, 1); update {t} set n = n
 GENERATED = "create table {t} (id int, n int, g int generated always as (n * 2) stored, primary key (id))"
 
 STORIES = {
-    "attached_and_truncated": Story((ATTACH, "truncate {t}", ROWS), made=PARTS),
-    "attached_filled_truncated": Story((ATTACH, "insert into {t} values (250, 1)", "truncate {t}", ROWS), made=PARTS),
+    "attached_and_truncated": Story((ATTACH, "truncate {t}", ROWS), "leaves", PARTS),
+    "attached_filled_truncated": Story(
+        (ATTACH, "insert into {t} values (250, 1)", "truncate {t}", ROWS), "leaves", PARTS
+    ),
     "truncated_and_attached": Story(("truncate {t}", ATTACH, "insert into {t} values (250, 1)", ROWS), "leaves", PARTS),
     "attached_then_filled": Story((ATTACH, "insert into {t} values (250, 1)", LATER), "leaves", PARTS),
     "added_and_truncated": Story(("alter table {t} add x int", "truncate {t}", ROWS, "update {t} set x = 1")),

@@ -58,7 +58,6 @@ FOLLOWS, KEEPS = Policy(on_dropped_partition="follow"), Policy(on_dropped_partit
 NOTHING = Evidence()
 HARMLESS = Evidence(rows_sent=frozenset({100, 101}))
 TRUNCATED = Evidence(files_explained=frozenset({100, 101}))
-UNUSED = Evidence(never_used=frozenset({100, 101}))
 VALUES_KEPT = Evidence(values_kept={2, 5})
 EMPTY = Evidence(empty_in={100: "10:10:"})
 
@@ -352,10 +351,11 @@ PARTITIONS = (
         reason=TAKEN,
     ),
     Case(
-        "attached, rewritten and never used",
+        "attached and rewritten, in a window with a TRUNCATE",
         leaves(HEAP, replace(ATTACHED, relfilenode=300)),
         PARTITIONED,
-        evidence=UNUSED,
+        evidence=replace(HARMLESS, files_explained=frozenset({101})),
+        reason=TAKEN,
     ),
     Case("left with rows", leaves(), PARTITIONED, reason=GONE),
     Case(

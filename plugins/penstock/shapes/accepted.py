@@ -1,10 +1,13 @@
-"""What the ledger knows of a table's shape: the one that was accepted last, and what the stream still has to say of it. Pure."""
+"""What the ledger knows of a table's shape: the one that was accepted last, and what the next windows have to answer of it. Pure.
+
+What a question holds back is in the accepted shape as it was before, so that each look until the answer compares it with that.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Annotated, Any
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal
 
 from pydantic import PlainSerializer, PlainValidator, TypeAdapter
 
@@ -50,34 +53,47 @@ class GonePartition:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewriting:
-    """Hold altered columns of a rewritten table of which it is to be told up to `through` that their values were kept.
+class HeldBack:
+    """Hold what is said of an altered column only when its values are known to have been kept.
 
-    `versions` are those of their catalog rows at the look, `types` (oid and typmod) those under which they were right. `retyped` are
-    changes that are told when it is sure, with their transactions. `checked`: a window has been held against it.
+    `type` (oid and typmod) is the one under which they were right, `version` that of the column's catalog row at the look, and
+    `events` are changes of it, with their transactions.
     """
 
+    type: tuple[int, int]
+    version: str
+    events: tuple[tuple[str, int | None], ...] = ()
+
+
+Asks = Literal["file", "values", "label"]
+
+
+@dataclass(frozen=True, slots=True)
+class OpenQuestion:
+    """Ask what windows up to `through` have to answer.
+
+    What explains the new `file` of a leaf; whether a rewrite has kept the `values` of a column; whether rows have landed with a `label`
+    that the enum does not have any more. The subject is that leaf, column or type. `checked`: a window has been held against it.
+    """
+
+    asks: Asks
+    subject: int
     through: Position
-    versions: Mapping[int, str]
-    types: Mapping[int, tuple[int, int]]
-    retyped: tuple[tuple[str, int | None], ...]
-    checked: bool
+    checked: bool = False
+    held_back: HeldBack | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Hold the accepted shape of a table, what keeps it from being that of the last look, and the partitions that are gone.
-
-    `undecided` are leaves whose file the stream may explain up to a position, `seen_in_stream` those of them of which it brought rows; `grown`
-    are enums whose landed labels are checked up to one.
-    """
+    """Hold the accepted shape of a table, what the next windows have to answer of it, and the partitions that are gone."""
 
     shape: Shape
-    undecided: Mapping[int, Position] = field(default_factory=dict)
-    seen_in_stream: tuple[int, ...] = ()
-    grown: Mapping[int, Position] = field(default_factory=dict)
-    rewritten: Rewriting | None = None
+    questions: tuple[OpenQuestion, ...] = ()
     gone: tuple[GonePartition, ...] = ()
+
+    def asked(self, asks: Asks) -> dict[int, OpenQuestion]:
+        """Return the open questions of one kind, by subject."""
+        return {each.subject: each for each in self.questions if each.asks == asks}
 
     @property
     def leaving(self) -> tuple[GonePartition, ...]:
@@ -105,3 +121,18 @@ class Accepted:
 
 
 _CODEC = TypeAdapter(Accepted)
+
+
+def with_held_back(now: Shape, before: Shape, leaves: Collection[int], columns: Collection[int]) -> Shape:
+    """Return a shape in which these leaves and columns are to be compared again with what they were before.
+
+    A leaf has the file of before, or is new, or is there still; a column has the version of before, or one that no other is like.
+    """
+    kept = {oid: leaf for oid, leaf in before.leaves.items() if oid in leaves}
+    files = {oid: replace(leaf, file=kept[oid].file) for oid, leaf in now.leaves.items() if oid in kept}
+    others = {oid: leaf for oid, leaf in now.leaves.items() if oid not in leaves}
+    held = {
+        attnum: replace(now.columns[attnum], version=before.columns[attnum].version if attnum in before.columns else "")
+        for attnum in columns
+    }
+    return replace(now, leaves=others | kept | files, columns={**now.columns, **held})

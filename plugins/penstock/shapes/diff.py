@@ -113,6 +113,11 @@ def altered_columns(columns: Sequence[MirrorColumn], before: Shape, now: SourceT
     ]
 
 
+def grown_enums(before: Shape, now: SourceTable) -> list[int]:
+    """Return the enums of a table that have more labels than at the last look, or came since."""
+    return [oid for oid, labels in now.enums.items() if len(before.enums.get(oid, ())) < len(labels)]
+
+
 def attached_leaves(before: Shape, now: SourceTable) -> Iterator[LeafAttached]:
     """Yield the partitions that are new and were tables of their own before, with each ATTACH since the last look."""
     known = {version for leaf in before.leaves.values() for version in leaf.chain}

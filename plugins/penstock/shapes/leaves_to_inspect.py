@@ -18,14 +18,10 @@ from penstock.shapes.source_table import Leaf, SourceTable
 
 @dataclass(frozen=True, slots=True)
 class LeavesToInspect:
-    """Name the leaves whose rows decide: those with a new file, and those that were not there at the last look.
-
-    `rewritten` are partitions that are new and have another file than the one that they were made with.
-    """
+    """Name the leaves whose rows decide: those with a new file, and those that were not there at the last look."""
 
     files: tuple[Leaf, ...] = ()
     arrived: tuple[LeafAttached, ...] = ()
-    rewritten: tuple[Leaf, ...] = ()
 
 
 def leaves_to_inspect(columns: Sequence[MirrorColumn], before: Shape, now: SourceTable) -> LeavesToInspect:
@@ -33,11 +29,7 @@ def leaves_to_inspect(columns: Sequence[MirrorColumn], before: Shape, now: Sourc
     files = tuple(each.leaf for each in changed_files(before, now))
     if not (now.changes_silently or values_changed(columns, before, now)):
         files = ()
-    if now.kind != "p":
-        return LeavesToInspect(files)
-    new = (leaf for leaf in now.leaves if leaf.kind == "r" and leaf.oid not in before.leaves)
-    rewritten = tuple(leaf for leaf in new if leaf.relfilenode != leaf.oid)
-    return LeavesToInspect(files, tuple(attached_leaves(before, now)), rewritten)
+    return LeavesToInspect(files, tuple(attached_leaves(before, now)) if now.kind == "p" else ())
 
 
 def values_changed(columns: Sequence[MirrorColumn], before: Shape, now: SourceTable) -> bool:

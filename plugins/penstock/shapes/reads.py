@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from penstock.lsn import Lsn
-from penstock.shapes import enum_labels, partition_bounds
+from penstock.shapes import partition_bounds
 from penstock.shapes.accepted import Accepted, GonePartition
+from penstock.shapes.diff import grown_enums
 from penstock.shapes.partition_bounds import Bound
 from penstock.shapes.shape import Shape
 from penstock.shapes.source_table import Leaf, SourceTable
@@ -58,12 +59,12 @@ def column_read(
 
     None where only a copy of the table is enough.
     """
-    before, checks = accepted.shape, accepted.grown
+    before, checks = accepted.shape, accepted.asked("label")
     by_attnum = {column.attnum: column for column in now.columns}
     if not _rows_are_known(accepted, now) or not set(whole) <= by_attnum.keys():
         return None
     # labels that landed rows would be held against are read, too: no window looks at a paused table
-    enums = {*enums, *enum_labels.grown(before, now), *(checks.keys() & now.enums.keys())}
+    enums = {*enums, *grown_enums(before, now), *(checks.keys() & now.enums.keys())}
     holders = [column for column in now.columns if enums & column.parts]
     attnums = frozenset({*whole, *(column.attnum for column in holders)})
     if any(by_attnum[attnum].key for attnum in attnums):
@@ -92,7 +93,7 @@ def leaf_read(
     is how far it has the table.
     """
     before = accepted.shape
-    if (before.kind, now.kind) != ("p", "p") or accepted.grown or enum_labels.grown(before, now):
+    if (before.kind, now.kind) != ("p", "p") or accepted.asked("label") or grown_enums(before, now):
         return None
     there = {column.attnum for column in now.columns}
     bounds = {oid: leaf.bound for oid, leaf in now.shape.leaves.items()}
@@ -134,7 +135,7 @@ def _rows_are_known(accepted: Accepted, now: SourceTable) -> bool:
         and bool(now.key)
         and now.identity != "n"
         and now.filter_digest is None
-        and not (now.changes_silently and accepted.undecided)
+        and not (now.changes_silently and accepted.asked("file"))
     )
 
 

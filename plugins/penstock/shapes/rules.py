@@ -109,7 +109,7 @@ def _column_renamed(change: ColumnRenamed, evidence: Evidence, policy: Policy) -
 def _column_retyped(change: ColumnRetyped, evidence: Evidence, policy: Policy) -> Step:
     before, now = change.column, change.now
     text = f"column {now.name} changed its type from {type_name(before.type)} to {type_name(now.type)}"
-    event = Event("retype-column", text, _xid(now))
+    event = Event("retype-column", text, _xid(now), retyped=now.attnum)
     same = followed(before.type, now.type) or (now.attnum in evidence.values_kept and _widened(before, now))
     return Follow(event) if policy.follows and same else Read(text, column=now.attnum, event=event)
 
@@ -170,13 +170,12 @@ def _leaf_gone(change: LeafGone, evidence: Evidence, policy: Policy) -> Step:
 
 def _leaf_attached(change: LeafAttached, evidence: Evidence, policy: Policy) -> Step:
     leaf = change.leaf
-    if leaf.oid not in evidence.harmless:
+    if leaf.oid not in evidence.rows_sent:
         why = "and nothing tells rows that it had then from rows that it took since"
         return Ask(Read(f"partition {leaf.name} was attached, {why}", leaf=leaf.oid))
-    if change.has_other_file and leaf.oid not in evidence.never_used:
-        # what is empty now may have taken rows since
+    if change.has_other_file:
         why = f"partition {leaf.name} was attached and rewritten or truncated: rows that it took may be gone"
-        return Ask(Read(why, leaf=leaf.oid))
+        return Read(why, leaf=leaf.oid)
     return Follow()
 
 

@@ -25,21 +25,19 @@ class Evidence:
     """Hold what rows, the stream and the event trigger have shown beyond the catalog; leaves are given by oid.
 
     `files_explained`: their new file is the work of a TRUNCATE in the stream, or of a rewrite as they were. `rows_sent`: their rows show
-    that a new file, or an arrival, hides nothing. `never_used`: they are new and empty, and in no message of the stream. `empty_in`: they have a
-    new file and no row, with the snapshots that show it. `values_kept` are columns of which it is told that no command has changed
+    that a new file, or an arrival, hides nothing. `empty_in`: they have a new file and no row, with the snapshots that show it. `values_kept` are columns of which it is told that no command has changed
     a value, set the table unlogged or emptied a partition.
     """
 
     files_explained: frozenset[int] = frozenset()
     rows_sent: frozenset[int] = frozenset()
-    never_used: frozenset[int] = frozenset()
     empty_in: Mapping[int, str] = field(default_factory=dict)
     values_kept: Collection[int] = ()
 
     @property
     def harmless(self) -> frozenset[int]:
-        """Return the leaves whose new file, or arrival, hides nothing of the rows that were sent."""
-        return self.files_explained | self.rows_sent | self.never_used
+        """Return the leaves whose new file hides nothing of the rows that were sent."""
+        return self.files_explained | self.rows_sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +59,15 @@ ADDED_ONLY = Policy(follows=False)
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Name a change that the lake follows, in words, and the 32-bit id of its transaction where the catalog has it."""
+    """Name a change that the lake follows, in words, and the 32-bit id of its transaction where the catalog has it.
+
+    `retyped` is the column, by attnum, that has another type by it.
+    """
 
     name: EventName
     text: str
     xid: int | None = None
+    retyped: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

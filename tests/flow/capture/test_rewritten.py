@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from penstock.flow.schema.rewritten import Rewritten, open_case
+from penstock.flow.schema.questions import ask_for_values
 from penstock.lsn import Lsn
 from penstock.shapes.plan import Plan
 from penstock.shapes.source_table import Leaf, SourceColumn, SourceTable
@@ -22,8 +22,8 @@ COMPUTED = replace(N, generated="s")
 
 def opened(before: SourceTable, now: SourceTable) -> bool:
     policy = Policy(on_dropped_partition="follow")
-    case = Rewritten(known_as(before), now, policy, frozenset(), Plan(reason="rewritten"), Lsn(9))
-    return open_case(case) is not None
+    refusal = Plan(reason="rewritten")
+    return ask_for_values(known_as(before), now, policy, frozenset(), refusal, here=Lsn(9)) is not None
 
 
 def test_a_partitioned_table_with_a_wider_column_waits_for_what_is_told() -> None:

@@ -29,7 +29,7 @@ from penstock.flow.capture.window import Written, plan_window, sweep, write_wind
 from penstock.flow.changelog import late_changes
 from penstock.flow.context import Context
 from penstock.flow.guards import ExpectedState, expected, slot_work
-from penstock.flow.schema import evidence
+from penstock.flow.schema import resolve
 from penstock.flow.schema import run as schema
 from penstock.flow.schema.publication_options import follow_options
 from penstock.flow.schema.sync_publication import follow_patterns
@@ -240,7 +240,7 @@ def _stage(ctx: Context, conn: session.SourceSession, due: _Due, window: WindowR
     """Stage what was written; from the end of this function the window exists."""
     landed = written.landed
     _judge_again(ctx, conn, due)
-    numbers = evidence.resolve_questions(ctx, conn, due.look, landed, window)
+    numbers = resolve.resolve_questions(ctx, conn, due.look, landed, window)
     staged = ctx.ledger.windows.stage(
         ctx.name,
         from_lsn=window.from_lsn,
@@ -251,7 +251,7 @@ def _stage(ctx: Context, conn: session.SourceSession, due: _Due, window: WindowR
             landed.totals.transactions,
             landed.totals.messages,
             numbers=numbers,
-            states=evidence.ddl_states(landed),
+            states=resolve.ddl_states(landed),
         ),
         digest=written.digest,
         seconds=time.monotonic() - written.started,

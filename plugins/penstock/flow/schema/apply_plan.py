@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from penstock.errors import LedgerError
 from penstock.flow.context import Context
+from penstock.flow.schema.questions import Known
 from penstock.ledger.records import SchemaChange
 from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.lsn import Lsn
@@ -16,8 +17,6 @@ from penstock.shapes.mirror_column import column_plan
 from penstock.shapes.plan import Plan
 from penstock.shapes.source_table import SourceTable
 from penstock.shapes.table_facts import TableFacts
-
-Known = TableRecord | LoadRecord
 
 
 def retire_rows(ctx: Context, known: Known, decided: Plan, accepted: Accepted, lsn: Lsn) -> Accepted:

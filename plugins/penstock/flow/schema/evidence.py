@@ -1,113 +1,158 @@
-"""Hold what a window brought against the catalog, before it is staged.
+"""What a window, the log of the source's event trigger, and a bounded look at rows show of what a table's catalog leaves open.
 
-What the look before had to leave open is decided by the stream, and a table is paused whose landed rows do not fit it.
+The stream names a truncated table and its transaction. What else that transaction did to rows that it wrote after the TRUNCATE is in
+no message: a rewrite of them with other values, a TRUNCATE of one partition, a partition that was unlogged. A label of an enum that
+came and was renamed before anyone looked is shown by the landed rows alone: they have the name of their moment.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from penstock.contract.table_state import TableStates
-from penstock.errors import Trouble
-from penstock.flow import table_status
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from penstock.contract.manifest import FileEntry
 from penstock.flow.context import Context
-from penstock.flow.schema import truncated
-from penstock.flow.schema.apply_plan import Known, apply, keep_open, retire_rows
-from penstock.flow.schema.rewritten import Rewritten
-from penstock.flow.schema.run import Look, policy_of
-from penstock.flow.schema.undecided import Undecided
+from penstock.flow.schema.questions import OpenTable
+from penstock.landing.zone import LandingZone
 from penstock.ledger.records import WindowRecord
-from penstock.ledger.relation_records import RelationNumbers
-from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.lsn import Lsn
-from penstock.shapes import enum_labels, gone_partitions, mapping, timeline
-from penstock.shapes.accepted import Accepted
-from penstock.shapes.ddl_log import Before, Rewrites, read_rewrites, rewritten_file
+from penstock.shapes.ddl_log import Before, read_rewrites, rewritten_file
 from penstock.shapes.landed_window import Landed
-from penstock.shapes.pg_snapshot import Snapshot
-from penstock.shapes.plan import Plan
 from penstock.shapes.source_table import SourceTable
 from penstock.shapes.timeline import History
-from penstock.source import leaf_rows, server_info
-from penstock.source.session import SourceSession
-from penstock.wire.messages import Relation
+from penstock.source import leaf_rows
+from penstock.values.pgtype import PgType
 
-Numbers = Mapping[tuple[int, int], RelationNumbers]
-"""Which of the catalog's columns landed relations have, by oid and version; without those that nobody looks at."""
-
-
-def resolve_questions(ctx: Context, conn: SourceSession, look: Look, landed: Landed, window: WindowRecord) -> Numbers:
-    """Hold what a window brought against the catalog, before it is staged: decide what was left open, pause what does not fit.
-
-    Return which of the catalog's columns the landed relations have.
-    """
-    fetches = ctx.ledger.loads.fetches(ctx.name, after=window.from_lsn)
-    content = _Content(landed, _numbers(ctx, landed, window.from_lsn), window.from_lsn, window.upto_lsn, fetches)
-    for case in look.undecided:
-        if isinstance(case, Rewritten):
-            _resolve_rewritten(ctx, case, landed, window)
-        else:
-            _resolve(ctx, conn, case, landed, window)
-    touched = {oid for oid, _ in landed.relations} | {part.root for part in landed.totals.partitions}
-    for record in ctx.ledger.tables.all(ctx.name, but=look.unchanged - touched):
-        if record.state in ("copied", "ready") and record.left_lsn is None:
-            _resolve_landed(ctx, record, look, content)
-        elif record.remedy == "read" and record.left_lsn is None:
-            _resolve_waiting(ctx, record, look, content)
-    return content.numbers
+_XID = 0xFFFFFFFF
+_ELEMENT = re.compile(r'"((?:[^"\\]|\\.)*)"|([^{},"]+)')
 
 
 @dataclass(frozen=True, slots=True)
-class _Misfit:
-    """Say why what a window brought of a table does not fit, and whether rows of partitions are all that is in doubt."""
+class Refill:
+    """Say what a transaction did to a table after it had truncated it: whether it wrote rows, and how many it left."""
 
-    text: str
-    by_partitions: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Content:
-    """Hold what a window brought, with what its relations' columns are."""
-
-    landed: Landed
-    numbers: Numbers
-    since: Lsn
-    upto: Lsn
-    fetches: Sequence[LoadRecord]
-
-    def shapes(self, record: TableRecord) -> Iterator[tuple[tuple[int, int], Relation, RelationNumbers]]:
-        """Yield the relation versions that came of a table, with what is known of their columns."""
-        for key, relation in self.landed.relations.items():
-            if key[0] == record.oid and key in self.numbers:
-                yield key, relation, self.numbers[key]
-
-    def attnums(self, shape: tuple[int, int]) -> tuple[int, ...] | None:
-        """Return the attnums of a relation version's columns, if they are known."""
-        known = self.numbers.get(shape)
-        return known.attnums if known else None
-
-    def overwritten(self, shape: tuple[int, int]) -> frozenset[int]:
-        """Return the columns of which every row's value was fetched after all that the window brought of a relation version."""
-        landed = (file for file in self.landed.files if (file.oid, file.version) == shape)
-        last = max((file.max_commit_lsn for file in landed if file.max_commit_lsn is not None), default=None)
-        return mapping.overwritten(self.fetches, shape[0], last)
+    wrote: bool
+    rows: int
 
 
-def _numbers(ctx: Context, landed: Landed, since: Lsn) -> Numbers:
-    """Read the columns of the landed relations by the looks at their tables that were before and after."""
-    histories = _histories(ctx, landed, landed.shapes, since)
-    return {
-        key: timeline.numbers(
-            relation, timeline.columns_at(relation, landed.after[key], histories[key[0]]), histories[key[0]].looks
-        )
-        for key, relation in landed.relations.items()
-        if key[0] in histories
+def explained_files(ctx: Context, case: OpenTable, landed: Landed, window: WindowRecord) -> frozenset[int]:
+    """Return the leaves of which a window says how they came to their new files, and that no row went or came besides."""
+    return _truncated(ctx, case, landed) | _logged_rewrites(ctx, case, landed, window)
+
+
+def _truncated(ctx: Context, case: OpenTable, landed: Landed) -> frozenset[int]:
+    """Return the leaves whose files are the work of a TRUNCATE, after which every row was sent as it is."""
+    refills = truncations(ctx, landed, case.known.oid)
+    writers = {leaf.oid: leaf.changed_by for leaf in case.now.leaves if leaf.oid in case.files}
+    sure = {
+        xid
+        for xid in refills.keys() & set(writers.values())
+        if not (case.is_reshaped and refills[xid].wrote) and _has_all(ctx, case.now, xid, refills[xid].rows)
     }
+    return frozenset(oid for oid, xid in writers.items() if xid in sure)
 
 
-def _histories(ctx: Context, landed: Landed, oids: Collection[int], since: Lsn) -> dict[int, History]:
-    """Return all that is known of these tables around a window."""
+def truncations(ctx: Context, landed: Landed, oid: int) -> dict[int, Refill]:
+    """Return the transactions that truncated a table in a window, by their 32-bit ids."""
+    ours = [entry for entry in landed.files if entry.oid == oid]
+    if not any(entry.counts.truncates for entry in ours):
+        return {}
+    changes = pa.concat_tables(ctx.landing.columns(entry.path, ["op", "xid", "ordinal"]) for entry in ours)
+    found: dict[int, Refill] = {}
+    truncating = changes.filter(pc.equal(changes["op"], "T"))
+    for xid in truncating["xid"].unique().to_pylist():
+        last = pc.max(truncating.filter(pc.equal(truncating["xid"], xid))["ordinal"])
+        after = changes.filter(pc.and_(pc.equal(changes["xid"], xid), pc.greater(changes["ordinal"], last)))["op"]
+        found[xid & _XID] = Refill(len(after) > 0, _count(after, "I") - _count(after, "D"))
+    return found
+
+
+def _count(ops: pa.ChunkedArray, op: str) -> int:
+    return int(pc.sum(pc.equal(ops, op)).as_py() or 0)
+
+
+def _has_all(ctx: Context, now: SourceTable, xid: int, rows: int) -> bool:
+    """Return whether the rows of a transaction are there that the stream brought, where some may have come or gone without it.
+
+    Rows that others have changed since are not counted: then it is not known. A row that the stream did not bring can only
+    be in a leaf that was altered after it was written, so as many rows as were sent, all younger than that, are those.
+    """
+    if not now.changes_silently:
+        return True
+    with leaf_rows.looking(ctx.reader, what=f"{ctx.name}:look") as look:
+        found = [look.inspect(leaf_rows.refilled, leaf, xid) for leaf in now.leaves if leaf.kind == "r"]
+    return sum(each or 0 for each in found) == rows and None not in found
+
+
+def _logged_rewrites(ctx: Context, case: OpenTable, landed: Landed, window: WindowRecord) -> frozenset[int]:
+    """Return the partitions of which a window logged that a command rewrote them as they were: one that the stream has no column of."""
+    oid, leaves = case.known.oid, case.known.accepted.shape.leaves
+    if case.now.kind != "p" or case.is_reshaped:
+        return frozenset()
+    history = histories(ctx, landed, [oid], window.from_lsn).get(oid)
+    if history is None or not read_rewrites(history, Before(file=0, types={}, versions={}), {}).complete:
+        return frozenset()
+    before = {leaf: leaves[leaf].file for leaf in case.files if leaf in leaves}
+    token = history.looks[-1].trigger
+    return _rewritten_as_logged(ctx, case, landed, token, before)
+
+
+def rows_kept(ctx: Context, case: OpenTable, landed: Landed, token: str | None) -> bool:
+    """Return whether the window logged how each partition came to its file, and no row can have gone by a TRUNCATE of it alone."""
+    if case.now.kind != "p":
+        return True
+    before, now = case.known_files()
+    new = {oid for oid, file in now.items() if before[oid] != file}
+    files = {oid: before[oid] for oid in new}
+    return new <= _rewritten_as_logged(ctx, case, landed, token, files)
+
+
+def _rewritten_as_logged(
+    ctx: Context, case: OpenTable, landed: Landed, token: str | None, before: Mapping[int, int]
+) -> frozenset[int]:
+    """Return the partitions that came from these files to theirs by a rewrite that was logged, with all of their rows."""
+    leaves = {leaf.oid: leaf for leaf in case.now.leaves}
+    stories = {
+        oid: rewritten_file(file, leaves[oid].relfilenode, token, landed.totals.ddl_events.get(oid, ()))
+        for oid, file in before.items()
+    }
+    found = {oid: each for oid, each in stories.items() if each is not None}
+    empty = any(each.empty for each in found.values())
+    wrote = {xid & _XID for xid in transactions(ctx, landed, case.known.oid)} if empty else set()
+    kept = {oid for oid, each in found.items() if each.empty and each.xid & _XID not in wrote}
+    full = {oid: each for oid, each in found.items() if not each.empty}
+    if not full:
+        return frozenset(kept)
+    with leaf_rows.looking(ctx.reader, what=f"{ctx.name}:look") as rows:
+        for oid, each in full.items():
+            if rows.inspect(leaf_rows.holds_row_of, leaves[oid], each.writer, each.command):
+                kept.add(oid)
+    return frozenset(kept)
+
+
+def transactions(ctx: Context, landed: Landed, oid: int) -> set[int]:
+    """Return the ids of the transactions of which a window brought changes of a table."""
+    files = [entry.path for entry in landed.files if entry.oid == oid]
+    return {xid for path in files for xid in ctx.landing.columns(path, ["xid"])["xid"].unique().to_pylist()}
+
+
+def emptied(ctx: Context, case: OpenTable, explained: Set[int]) -> dict[int, str]:
+    """Return the leaves that are empty though nothing says how they came to a new file, with the snapshots that show it."""
+    known = case.known.accepted.shape.leaves
+    open_ = [leaf for leaf in case.now.leaves if leaf.oid in case.files - explained and leaf.oid in known]
+    if not open_:
+        return {}
+    with leaf_rows.looking(ctx.reader, what=f"{ctx.name}:look") as rows:
+        found = {leaf.oid: rows.inspect(leaf_rows.empty_in, leaf) for leaf in open_}
+    return {oid: snapshot for oid, snapshot in found.items() if snapshot is not None}
+
+
+def histories(ctx: Context, landed: Landed, oids: Collection[int], since: Lsn) -> dict[int, History]:
+    """Return all that is known of the columns of these tables around a window."""
     if not oids:
         return {}
     looks = ctx.ledger.windows.column_looks(ctx.name, oids, since=since)
@@ -121,223 +166,41 @@ def _histories(ctx: Context, landed: Landed, oids: Collection[int], since: Lsn) 
     }
 
 
-def ddl_states(landed: Landed) -> TableStates | None:
-    """Return what the source's event trigger logged last of each table, None where the window was read without it."""
-    totals = landed.totals
-    if not totals.reads_ddl:
-        return None
-    last = [events[-1].state for events in totals.ddl_events.values() if events[-1].ddl_gaps == totals.ddl_gaps]
-    return TableStates(last, has_gap=totals.ddl_gaps > 0)
-
-
-def _resolve_landed(ctx: Context, record: TableRecord, look: Look, content: _Content) -> None:
-    now = look.found.get(record.oid)
-    if now is None and record.oid not in look.unchanged:
-        return
-    found = (
-        _shape_misfit(record, content) or _partition_misfit(record, now, content) or _gone_misfit(ctx, record, content)
-    )
-    if found is None and now and (label := _renamed_label(ctx, record, now, content)):
-        found = _Misfit(label)
-    if found and not _copied_since(ctx, record, content.upto):
-        reads = found.by_partitions and policy_of(ctx, record).on_dropped_partition == "follow"
-        table_status.stop(ctx, record, Trouble("schema-change", found.text, "read" if reads else "copy"))
-    elif now is not None:
-        _end_checks(ctx, record, content.upto)
-
-
-def _resolve_waiting(ctx: Context, record: TableRecord, look: Look, content: _Content) -> None:
-    """Leave a table that waits for rows of partitions to a copy where the window has what such a fetch does not mend."""
-    now = look.found.get(record.oid)
-    if now is None or now.kind != "p":
-        return
-    keeps = ctx.pipeline.lake.on_dropped_partition == "keep"
-    found = _partition_misfit(record, now, content) or _gone_misfit(ctx, record, content)
-    if found is not None and (keeps or not found.by_partitions):
-        table_status.stop(ctx, record, Trouble("schema-change", found.text, "copy"))
-
-
-def _resolve(ctx: Context, conn: SourceSession, case: Undecided, landed: Landed, window: WindowRecord) -> None:
-    upto = window.upto_lsn
-    seen = {part.oid for part in landed.totals.partitions} & case.empty.keys()
-    explained = truncated.explained(ctx, case, landed) | _logged_rewrites(ctx, case, landed, window)
-    unused = {oid for oid, through in case.empty.items() if oid not in seen and upto >= through}
-    unused |= explained & case.empty.keys()
-    decided = case.plan(explained, unused)
-    over = upto >= case.through or case.is_refused
-    if decided.reason is not None and over and case.policy.on_dropped_partition is not None:
-        decided = case.plan(explained, unused, _emptied(ctx, case, explained))
-    if decided.reason is None:
-        accepted = Accepted(case.now.shape)
-        if decided.gone:
-            accepted = retire_rows(ctx, case.known, decided, accepted, server_info.sight(conn).lsn)
-        known = case.best().events  # at the look
-        events = tuple(event for event in decided.events if event not in known)
-        apply(ctx, case.known, replace(decided, events=events), accepted)
-    elif over:
-        keep_open(ctx, case.known, case.with_explained(explained))
-        table_status.stop(ctx, case.known, decided.trouble)
-    elif seen or explained:
-        apply(ctx, case.known, replace(case.best(), events=()), case.accepted(seen, explained))
-
-
-def _resolve_rewritten(ctx: Context, case: Rewritten, landed: Landed, window: WindowRecord) -> None:
-    """Follow a rewritten table if it was logged that all values were kept, refuse it if that is not so or was not logged."""
-    oid = case.known.oid
-    history = _histories(ctx, landed, [oid], window.from_lsn).get(oid)
-    rewrites = (
-        Rewrites(frozenset(case.versions)) if history is None else read_rewrites(history, case.before(), case.versions)
-    )
-    over = rewrites.complete or window.upto_lsn >= case.through
-    token = history.looks[-1].trigger if history else None
-    if rewrites.doubtful or (over and not (rewrites.complete and _rows_kept(ctx, case, landed, token))):
-        table_status.stop(ctx, case.known, replace(case.refusal, leaves_read=None).trouble)
-    elif rewrites.complete:
-        apply(ctx, case.known, case.proven(), Accepted(case.now.shape))
-    else:
-        apply(ctx, case.known, replace(case.best(), events=()), case.accepted(checked=True))
-
-
-def _rows_kept(ctx: Context, case: Rewritten, landed: Landed, token: str | None) -> bool:
-    """Return whether the window logged how each partition came to its file, and no row can have gone by a TRUNCATE of it alone."""
-    if case.now.kind != "p":
-        return True
-    before, now = case.files()
-    new = {oid for oid, file in now.items() if before[oid] != file}
-    files = {oid: before[oid] for oid in new}
-    return new <= _rewritten_as_logged(ctx, case.known, case.now, landed, token=token, before=files)
-
-
-def _logged_rewrites(ctx: Context, case: Undecided, landed: Landed, window: WindowRecord) -> frozenset[int]:
-    """Return the partitions of which a window logged that a command rewrote them as they were: one that the stream has no column of."""
-    oid, leaves = case.known.oid, case.known.accepted.shape.leaves
-    if case.now.kind != "p" or truncated.is_reshaped(case):
-        return frozenset()
-    history = _histories(ctx, landed, [oid], window.from_lsn).get(oid)
-    if history is None or not read_rewrites(history, Before(file=0, types={}, versions={}), {}).complete:
-        return frozenset()
-    before = {leaf: leaves[leaf].file for leaf in case.leaves if leaf in leaves}
-    token = history.looks[-1].trigger
-    return _rewritten_as_logged(ctx, case.known, case.now, landed, token=token, before=before)
-
-
-def _rewritten_as_logged(
-    ctx: Context,
-    known: Known,
-    now: SourceTable,
-    landed: Landed,
-    *,
-    token: str | None,
-    before: Mapping[int, int],
-) -> frozenset[int]:
-    """Return the partitions that came from these files to theirs by a rewrite that was logged, with all of their rows."""
-    leaves = {leaf.oid: leaf for leaf in now.leaves}
-    stories = {
-        oid: rewritten_file(file, leaves[oid].relfilenode, token, landed.totals.ddl_events.get(oid, ()))
-        for oid, file in before.items()
-    }
-    found = {oid: each for oid, each in stories.items() if each is not None}
-    wrote = _writers(ctx, landed, known.oid) if any(each.empty for each in found.values()) else set()
-    kept = {oid for oid, each in found.items() if each.empty and each.xid & 0xFFFFFFFF not in wrote}
-    full = {oid: each for oid, each in found.items() if not each.empty}
-    if not full:
-        return frozenset(kept)
-    with leaf_rows.looking(ctx.reader, what=f"{ctx.name}:look") as rows:
-        for oid, each in full.items():
-            if rows.inspect(leaf_rows.holds_row_of, leaves[oid], each.writer, each.command):
-                kept.add(oid)
-    return frozenset(kept)
-
-
-def _writers(ctx: Context, landed: Landed, oid: int) -> set[int]:
-    """Return the 32-bit ids of the transactions of which a window brought changes of a table."""
-    return {xid & 0xFFFFFFFF for xid in _xids(ctx, oid, landed)}
-
-
-def _xids(ctx: Context, oid: int, landed: Landed) -> set[int]:
-    files = [entry.path for entry in landed.files if entry.oid == oid]
-    return {xid for path in files for xid in ctx.landing.columns(path, ["xid"])["xid"].unique().to_pylist()}
-
-
-def _emptied(ctx: Context, case: Undecided, explained: Set[int]) -> dict[int, str]:
-    """Return the leaves that are empty though nothing says how they came to a new file, with the snapshots that show it."""
-    known = case.known.accepted.shape.leaves
-    open_ = [leaf for leaf in case.now.leaves if leaf.oid in case.leaves.keys() - explained and leaf.oid in known]
-    if not open_:
-        return {}
-    with leaf_rows.looking(ctx.reader, what=f"{ctx.name}:look") as rows:
-        found = {leaf.oid: rows.inspect(leaf_rows.empty_in, leaf) for leaf in open_}
-    return {oid: snapshot for oid, snapshot in found.items() if snapshot is not None}
-
-
-def _shape_misfit(record: TableRecord, content: _Content) -> _Misfit | None:
-    """Say why what a window brought of a table does not fit its columns; None is for a table that it fits."""
-    for key, relation, numbers in content.shapes(record):
-        if reason := mapping.fit(record, relation, numbers, content.overwritten(key)).reason:
-            return _Misfit(reason)
+def strange_label(
+    zone: LandingZone, files: Mapping[FileEntry, Sequence[int]], now: SourceTable, enums: set[int]
+) -> str | None:
+    """Say which column was landed with a label that its enum does not have, or None; the files come with their columns' attnums."""
+    for column in now.columns:
+        enum = _enum(column.type)
+        if enum is None or enum not in enums:
+            continue
+        labels = set(now.enums[enum])
+        is_array = column.type.element is not None
+        for entry, attnums in files.items():
+            if column.attnum in attnums and not labels.issuperset(
+                _landed(zone, entry, attnums.index(column.attnum), is_array)
+            ):
+                return f"column {column.name} was landed with a label that its enum no longer has: it was renamed under a window"
     return None
 
 
-def _partition_misfit(record: TableRecord, now: SourceTable | None, content: _Content) -> _Misfit | None:
-    """Say why what a window brought of a table does not fit its partitions or their key; None as above, and is as the ledger has it."""
-    if (now.kind if now else record.accepted.shape.kind) != "p":
-        return None
-    landed, keys = content.landed, {column.attnum for column in record.columns if column.key}
-    named = {
-        sent.name
-        for _, relation, numbers in content.shapes(record)
-        for sent, attnum in zip(relation.columns, numbers.attnums or (), strict=bool(numbers.attnums))
-        if attnum in keys
-    }
-    if named & landed.old_nulls.get(record.oid, frozenset()):
-        return _Misfit("old rows came without the table's key: a partition had another replica identity for a while")
-    known = {*record.accepted.shape.leaves, *(leaf.oid for leaf in (now.leaves if now else ()))}
-    known |= {each.oid for each in record.accepted.gone if (each.lsn or 0) > content.since}
-    for part in landed.totals.partitions:
-        if part.root == record.oid and part.oid not in known:
-            return _Misfit(
-                f"partition {part.name} took rows and was detached or dropped with them between two looks",
-                by_partitions=True,
-            )
-    return None
+def _enum(type: PgType) -> int | None:
+    """Return the enum that a type's text consists of: itself, an array's element, a domain's base."""
+    if type.kind == "e":
+        return type.oid
+    inner = type.element or type.base
+    return None if inner is None else _enum(inner)
 
 
-def _gone_misfit(ctx: Context, record: TableRecord, content: _Content) -> _Misfit | None:
-    """Say why what a window brought cannot be told from the rows of partitions that are gone; None is as the ledger has it."""
-    landed, accepted = content.landed, record.accepted
-    archive = ctx.pipeline.lake.on_dropped_partition == "keep" and bool(accepted.kept)
-    if archive and any(entry.oid == record.oid and entry.counts.truncates for entry in landed.files):
-        return _Misfit(
-            "the table was truncated, and the lake keeps rows of partitions that are gone, which would go with the others"
-        )
-    taken = [part.oid for part in landed.totals.partitions if part.root == record.oid]
-    for each, snapshot in gone_partitions.taken_again(accepted, taken, content.since):
-        if snapshot is None or not _all_seen(ctx, record.oid, landed, Snapshot.parse(snapshot)):
-            text = f"rows came into the bounds of partition {each.name} again before the lake let its own go"
-            return _Misfit(text, by_partitions=True)
-    return None
+def _landed(zone: LandingZone, entry: FileEntry, column: int, is_array: bool) -> Iterator[str]:
+    for part in ("new", "old"):
+        rows = zone.columns(entry.path, [part]).column(part)
+        values = pc.struct_field(rows, [column])
+        for text in pc.unique(values.cast(pa.string())).drop_null().to_pylist():
+            yield from _elements(text) if is_array else (text,)
 
 
-def _all_seen(ctx: Context, oid: int, landed: Landed, snapshot: Snapshot) -> bool:
-    """Return whether a snapshot has seen all that a window brought of a table."""
-    return all(map(snapshot.sees, _xids(ctx, oid, landed)))
-
-
-def _renamed_label(ctx: Context, record: TableRecord, now: SourceTable, content: _Content) -> str | None:
-    checks = record.accepted.grown
-    ours = [entry for entry in content.landed.files if entry.oid == record.oid and entry.rows] if checks else []
-    files = {entry: content.attnums((entry.oid, entry.version)) or () for entry in ours}
-    return enum_labels.strange(ctx.landing, files, now, set(checks)) if files else None
-
-
-def _end_checks(ctx: Context, record: TableRecord, upto: Lsn) -> None:
-    """Forget the enums that no later window can bring under another label."""
-    waiting = {oid: through for oid, through in record.accepted.grown.items() if through > upto}
-    if len(waiting) < len(record.accepted.grown):
-        apply(ctx, record, Plan(record.columns), replace(record.accepted, grown=waiting))
-
-
-def _copied_since(ctx: Context, record: TableRecord, upto: Lsn) -> bool:
-    """Return whether the table's copy was taken after the window: then it holds what the window lacks."""
-    copies = ctx.ledger.loads.copies(ctx.name)
-    return any(each.copy_id == record.copy_id and each.oid == record.oid and upto <= each.lsn for each in copies)
+def _elements(array: str) -> Iterator[str]:
+    for quoted, plain in _ELEMENT.findall(array):
+        if quoted or plain != "NULL":
+            yield re.sub(r"\\(.)", r"\1", quoted) if quoted else plain

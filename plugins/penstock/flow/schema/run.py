@@ -7,25 +7,24 @@ cannot say it, a bounded look at the rows does, or the window's own messages; wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
 from penstock.flow import table_status
 from penstock.flow.context import Context, on_change
 from penstock.flow.schema import named_objects
-from penstock.flow.schema.apply_plan import Known, apply, await_copy, retire_rows
-from penstock.flow.schema.rewritten import Rewritten, open_case, waiting_files
-from penstock.flow.schema.undecided import Undecided, plan_of
+from penstock.flow.schema.apply_plan import apply, await_copy, retire_rows
+from penstock.flow.schema.questions import Known, OpenTable, ask_for_files, ask_for_values, held_files, plan_of
 from penstock.ledger.table_records import TableRecord, TableState
 from penstock.ledger.windows import LedgerSnapshot
 from penstock.lsn import Lsn
-from penstock.shapes import enum_labels
-from penstock.shapes.accepted import Accepted
+from penstock.shapes.accepted import Accepted, OpenQuestion
+from penstock.shapes.diff import grown_enums
 from penstock.shapes.leaves_to_inspect import altered_with_its_rows, leaves_to_inspect
 from penstock.shapes.mirror_column import reserved
 from penstock.shapes.pg_snapshot import Snapshot
-from penstock.shapes.source_table import Leaf, SourceTable
+from penstock.shapes.source_table import SourceTable
 from penstock.shapes.steps import ADDED_ONLY, Evidence, Policy
 from penstock.shapes.timeline import column_look
 from penstock.source import leaf_rows, server_info, types
@@ -37,13 +36,13 @@ WATCHED: tuple[TableState, ...] = ("new", "copying", "copied", "ready")
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Hold what a look at the catalog has found, and the tables that the window's messages may decide.
+    """Hold what a look at the catalog has found, and the tables of which the window has to answer what became of them.
 
     `unchanged` are the published tables that are as the ledger has them.
     """
 
     found: Mapping[int, SourceTable]
-    undecided: tuple[Undecided | Rewritten, ...]
+    open_tables: tuple[OpenTable, ...]
     unchanged: frozenset[int] = frozenset()
 
 
@@ -60,7 +59,7 @@ def follow(
     `trigger` is the token of the source's event trigger as it was no later than the look, empty where that may miss commands.
     """
     now = {oid: types.as_chosen(ctx.pipeline, table) for oid, table in snapshot.by_oid.items()}
-    cases: list[Undecided | Rewritten] = []
+    cases: list[OpenTable] = []
     publishing = ledger.pipeline.publishing
     sent = publishing.sent if publishing else None
     place = cache(lambda: server_info.sight(conn).lsn)  # after the look, and so after whatever a lost partition took
@@ -95,37 +94,36 @@ def _follow(
     *,
     sent: Collection[str] | None,
     is_logged: bool = False,
-) -> list[Undecided | Rewritten]:
-    """Take over what can be followed, refuse the rest, and return the table where the stream has to decide."""
+) -> list[OpenTable]:
+    """Take over what can be followed, refuse the rest, and return the table where the stream has to answer."""
     if now is not None and known.state == "new" and not reserved(column.name for column in now.columns):
         await_copy(ctx, known, now)
         return []
     rows_sent = frozenset() if now is None else _rows_sent(ctx, known, now)
     policy = policy_of(ctx, known, sent)
     decided = plan_of(known, now, policy, Evidence(rows_sent=rows_sent))
-    case = None
-    if now is not None and decided.reason is not None and decided.asks:
-        case = _undecided(ctx, conn, known, now, policy, rows_sent=rows_sent)
-    if case is not None and not case.is_refused:
-        apply(ctx, known, case.best(), case.accepted())
-        return [case]
-    if (
-        is_logged
-        and now is not None
-        and decided.reason is not None
-        and isinstance(known, TableRecord)
-        and _is_sent(sent, now)
-    ):
-        rewritten = open_case(Rewritten(known, now, policy, rows_sent, decided, server_info.inserted(conn)))
-        if rewritten is not None and not _accepted(conn, known, now).grown:
-            apply(ctx, known, rewritten.meanwhile(), rewritten.accepted())
-            return [rewritten]
-    if case is not None:
-        return [case]
+    labels = () if now is None else _labels_to_check(conn, known, now)
+    asked: OpenTable | None = None
+    if now is not None and decided.reason is not None and not labels:
+        if decided.asks and not altered_with_its_rows(known.columns, known.accepted.shape, now):
+            inspected = leaves_to_inspect(known.columns, known.accepted.shape, now)
+            files = [leaf.oid for leaf in inspected.files if leaf.oid not in rows_sent]
+            # after the rows were looked at: what they were before is in the WAL up to here
+            if files:
+                here = server_info.flushed(conn)
+                asked = ask_for_files(known, now, policy, rows_sent, decided, files=files, here=here)
+        if (asked is None or asked.is_refused) and is_logged and isinstance(known, TableRecord) and _is_sent(sent, now):
+            # a place in the WAL behind all that the look has seen
+            of_values = ask_for_values(known, now, policy, rows_sent, decided, here=server_info.inserted(conn))
+            asked = of_values or asked
+    if asked is not None:
+        if not asked.is_refused:
+            apply(ctx, known, asked.meanwhile(), asked.accepted())
+        return [asked]
     if decided.reason is not None:
         table_status.stop(ctx, known, decided.trouble)
     elif now is not None:
-        accepted = _accepted(conn, known, now)
+        accepted = Accepted(now.shape, labels)
         if decided.gone:
             accepted = retire_rows(ctx, known, decided, accepted, place())
         apply(ctx, known, decided, accepted)
@@ -137,12 +135,16 @@ def _is_sent(sent: Collection[str] | None, now: SourceTable) -> bool:
     return not now.changes_silently or (sent is not None and "truncate" in sent)
 
 
-def _accepted(conn: SourceSession, known: Known, now: SourceTable) -> Accepted:
-    """Return the shape of now, with the enums that landed labels have to be held against, and until when."""
-    waiting = dict(known.accepted.grown)
-    if more := enum_labels.grown(known.accepted.shape, now):
-        waiting |= dict.fromkeys(more, server_info.flushed(conn))
-    return Accepted(now.shape, grown=waiting)
+def _labels_to_check(conn: SourceSession, known: Known, now: SourceTable) -> tuple[OpenQuestion, ...]:
+    """Return the enums that landed labels have to be held against, and until when.
+
+    An added label is followed, but the catalog does not say whether it had another name for a while, under which rows have landed.
+    """
+    waiting = known.accepted.asked("label")
+    if more := grown_enums(known.accepted.shape, now):
+        through = server_info.flushed(conn)
+        waiting |= {oid: OpenQuestion("label", oid, through) for oid in more}
+    return tuple(waiting.values())
 
 
 def policy_of(ctx: Context, known: Known, sent: Collection[str] | None = None) -> Policy:
@@ -168,7 +170,7 @@ def _rows_sent(ctx: Context, known: Known, now: SourceTable) -> frozenset[int]:
     """Look at the rows of the leaves that the catalog leaves open, and name those that hide nothing."""
     inspected = leaves_to_inspect(known.columns, known.accepted.shape, now)
     oldest = _oldest_unseen(ctx, known) if inspected.files else None
-    waiting = waiting_files(known.accepted)  # for these the last look was not before the change
+    waiting = held_files(known.accepted)  # for these the last look was not before the change
     sure = [] if oldest is None else [leaf for leaf in inspected.files if leaf.oid not in waiting]
     if not (inspected.arrived or sure):
         return frozenset()
@@ -187,37 +189,3 @@ def _oldest_unseen(ctx: Context, known: Known) -> int | None:
     copies = ctx.ledger.loads.copies(ctx.name)
     snapshots = (each.snapshot for each in copies if (each.copy_id, each.oid) == (known.copy_id, known.oid))
     return next((Snapshot.parse(snapshot).xmin for snapshot in snapshots), None)
-
-
-def _blank(ctx: Context, leaves: Sequence[Leaf]) -> list[Leaf]:
-    """Return the leaves that are empty."""
-    if not leaves:
-        return []
-    with leaf_rows.looking(ctx.reader, what=f"{ctx.name}:look") as rows:
-        return [leaf for leaf in leaves if rows.inspect(leaf_rows.only_sent, leaf, ())]
-
-
-def _undecided(
-    ctx: Context, conn: SourceSession, known: Known, now: SourceTable, policy: Policy, *, rows_sent: frozenset[int]
-) -> Undecided | None:
-    """Return the table where nothing but undecided leaves is against it, or None when there is more."""
-    if altered_with_its_rows(known.columns, known.accepted.shape, now) or _accepted(conn, known, now).grown:
-        return None
-    inspected = leaves_to_inspect(known.columns, known.accepted.shape, now)
-    files = [leaf for leaf in inspected.files if leaf.oid not in rows_sent]
-    seen = known.accepted.seen_in_stream
-    blank = _blank(ctx, [leaf for leaf in inspected.rewritten if leaf.oid not in seen])
-    waiting = known.accepted.undecided
-    # after the rows were looked at: what they were before is in the WAL up to here
-    here = server_info.flushed(conn)
-    case = Undecided(
-        known,
-        now,
-        policy,
-        rows_sent,
-        leaves={leaf.oid: leaf.changed_by for leaf in files},
-        empty={leaf.oid: waiting.get(leaf.oid, here) for leaf in blank},
-        through=min((waiting[leaf.oid] for leaf in (*files, *blank) if leaf.oid in waiting), default=here),
-    )
-    best = case.best()
-    return case if (files or blank) and (best.reason is None or best.reads_part) else None

@@ -16,10 +16,10 @@ from penstock.flow.load.blockers import why_no_copy
 from penstock.flow.schema import publication_options
 from penstock.flow.schema.facts import table_facts
 from penstock.flow.schema.names import with_name
+from penstock.flow.schema.questions import plan_of
 from penstock.flow.schema.run import policy_of
 from penstock.flow.schema.sync_publication import Alteration
 from penstock.flow.schema.sync_tables import came_back_reason, member_changes
-from penstock.flow.schema.undecided import plan_of
 from penstock.flow.trial.snapshots import DdlLog
 from penstock.ledger.records import Publishing
 from penstock.ledger.table_records import TableRecord
@@ -161,9 +161,7 @@ class Migration:
         if decided.reason is not None:
             worst_case = ""
             possible = leaves_to_inspect(record.columns, record.accepted.shape, now)
-            leaves = {
-                leaf.oid for leaf in (*possible.files, *possible.rewritten, *(each.leaf for each in possible.arrived))
-            }
+            leaves = {leaf.oid for leaf in (*possible.files, *(each.leaf for each in possible.arrived))}
             if _planned(record, now, policy, leaves).reason is None:
                 worst_case = (
                     ". That is the worst case: capture looks at the rows and at the stream, and copies only if it must"
@@ -247,7 +245,7 @@ def outcomes(case: Migration) -> list[TableOutcome]:
 def _planned(record: TableRecord, now: SourceTable, policy: Policy, harmless: Collection[int]) -> Plan:
     """Return the plan of capture where the stream brings nothing of these leaves, and their rows hide nothing."""
     unused = frozenset(harmless)
-    return plan_of(record, now, policy, Evidence(rows_sent=unused, never_used=unused))
+    return plan_of(record, now, policy, Evidence(rows_sent=unused))
 
 
 def _followed(policy: Policy, name: EventName, text: str) -> Change:

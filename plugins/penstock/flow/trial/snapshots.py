@@ -14,7 +14,7 @@ from penstock.contract import ddl_message
 from penstock.contract.table_state import FileBefore
 from penstock.errors import SourceError
 from penstock.flow.context import Context
-from penstock.flow.schema.rewritten import Rewritten, open_case
+from penstock.flow.schema.questions import OpenTable, ask_for_values
 from penstock.flow.schema.sync_publication import Alteration, decide
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
@@ -79,10 +79,9 @@ def blank(place: Connection, before: CatalogSnapshot, after: CatalogSnapshot) ->
         if now is None:
             continue
         possible = leaves_to_inspect(tuple(map(column_plan, table.columns)), table.shape, now)
-        new = [*((each.leaf, each.since) for each in possible.arrived), *((leaf, ()) for leaf in possible.rewritten)]
-        if new := [(leaf, since) for leaf, since in new if leaf.oid not in there]:
+        if new := [each for each in possible.arrived if each.leaf.oid not in there]:
             with leaf_rows.looking(place, what="trial") as rows:
-                found |= {leaf.oid for leaf, since in new if rows.inspect(leaf_rows.only_sent, leaf, since)}
+                found |= {each.leaf.oid for each in new if rows.inspect(leaf_rows.only_sent, each.leaf, each.since)}
     return frozenset(found)
 
 
@@ -127,19 +126,19 @@ class DdlLog:
 
         `tables` are those of the two looks.
         """
-        case = open_case(Rewritten(record, tables[-1], policy, frozenset(), decided, Lsn(0)))
+        case = ask_for_values(record, tables[-1], policy, frozenset(), decided, here=Lsn(0))
         if case is None:
             return decided
         looks = [replace(column_look(table), trigger=self.token) for table in tables]
         rewrites = read_rewrites(
-            History(looks, None, self.ddl_events.get(record.oid, ()), self.ddl_gaps), case.before(), case.versions
+            History(looks, None, self.ddl_events.get(record.oid, ()), self.ddl_gaps), case.before(), case.versions()
         )
         kept = rewrites.complete and not rewrites.doubtful
         return case.best() if kept and self._files_explained(case) else decided
 
-    def _files_explained(self, case: Rewritten) -> bool:
+    def _files_explained(self, case: OpenTable) -> bool:
         """Return whether the log says of each partition how it came to its file; these have no row that could show more."""
-        return case.now.kind != "p" or rewritten_files(*case.files(), self.token, self.ddl_events) is not None
+        return case.now.kind != "p" or rewritten_files(*case.known_files(), self.token, self.ddl_events) is not None
 
 
 def listen(ctx: Context, conn: SourceSession) -> tuple[str | None, list[str]]:

@@ -1,0 +1,255 @@
+"""Hold what a window brought against the catalog, before it is staged.
+
+What the look before had to leave open is decided by the stream, and a table is paused whose landed rows do not fit it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from penstock.contract.table_state import TableStates
+from penstock.errors import Trouble
+from penstock.flow import table_status
+from penstock.flow.context import Context
+from penstock.flow.schema.apply_plan import apply, keep_open, retire_rows
+from penstock.flow.schema.evidence import (
+    emptied,
+    explained_files,
+    histories,
+    rows_kept,
+    strange_label,
+    transactions,
+)
+from penstock.flow.schema.questions import OpenTable
+from penstock.flow.schema.run import Look, policy_of
+from penstock.ledger.records import WindowRecord
+from penstock.ledger.relation_records import RelationNumbers
+from penstock.ledger.table_records import LoadRecord, TableRecord
+from penstock.lsn import Lsn
+from penstock.shapes import gone_partitions, mapping, timeline
+from penstock.shapes.accepted import Accepted
+from penstock.shapes.ddl_log import Rewrites, read_rewrites
+from penstock.shapes.landed_window import Landed
+from penstock.shapes.pg_snapshot import Snapshot
+from penstock.shapes.plan import Plan
+from penstock.shapes.source_table import SourceTable
+from penstock.source import server_info
+from penstock.source.session import SourceSession
+from penstock.wire.messages import Relation
+
+Numbers = Mapping[tuple[int, int], RelationNumbers]
+"""Which of the catalog's columns landed relations have, by oid and version; without those that nobody looks at."""
+
+
+def resolve_questions(ctx: Context, conn: SourceSession, look: Look, landed: Landed, window: WindowRecord) -> Numbers:
+    """Hold what a window brought against the catalog, before it is staged: decide what was left open, pause what does not fit.
+
+    Return which of the catalog's columns the landed relations have.
+    """
+    fetches = ctx.ledger.loads.fetches(ctx.name, after=window.from_lsn)
+    content = _Content(landed, _numbers(ctx, landed, window.from_lsn), window.from_lsn, window.upto_lsn, fetches)
+    for case in look.open_tables:
+        if case.columns:
+            _resolve_values(ctx, case, landed, window)
+        else:
+            _resolve_files(ctx, conn, case, landed, window)
+    touched = {oid for oid, _ in landed.relations} | {part.root for part in landed.totals.partitions}
+    for record in ctx.ledger.tables.all(ctx.name, but=look.unchanged - touched):
+        if record.state in ("copied", "ready") and record.left_lsn is None:
+            _resolve_landed(ctx, record, look, content)
+        elif record.remedy == "read" and record.left_lsn is None:
+            _resolve_waiting(ctx, record, look, content)
+    return content.numbers
+
+
+@dataclass(frozen=True, slots=True)
+class _Misfit:
+    """Say why what a window brought of a table does not fit, and whether rows of partitions are all that is in doubt."""
+
+    text: str
+    by_partitions: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """Hold what a window brought, with what its relations' columns are."""
+
+    landed: Landed
+    numbers: Numbers
+    since: Lsn
+    upto: Lsn
+    fetches: Sequence[LoadRecord]
+
+    def shapes(self, record: TableRecord) -> Iterator[tuple[tuple[int, int], Relation, RelationNumbers]]:
+        """Yield the relation versions that came of a table, with what is known of their columns."""
+        for key, relation in self.landed.relations.items():
+            if key[0] == record.oid and key in self.numbers:
+                yield key, relation, self.numbers[key]
+
+    def attnums(self, shape: tuple[int, int]) -> tuple[int, ...] | None:
+        """Return the attnums of a relation version's columns, if they are known."""
+        known = self.numbers.get(shape)
+        return known.attnums if known else None
+
+    def overwritten(self, shape: tuple[int, int]) -> frozenset[int]:
+        """Return the columns of which every row's value was fetched after all that the window brought of a relation version."""
+        landed = (file for file in self.landed.files if (file.oid, file.version) == shape)
+        last = max((file.max_commit_lsn for file in landed if file.max_commit_lsn is not None), default=None)
+        return mapping.overwritten(self.fetches, shape[0], last)
+
+
+def _resolve_files(ctx: Context, conn: SourceSession, case: OpenTable, landed: Landed, window: WindowRecord) -> None:
+    """Follow a table whose new files are explained, refuse it where that is not so up to the position where it had to be."""
+    explained = explained_files(ctx, case, landed, window)
+    over = window.upto_lsn >= case.through or case.is_refused
+    decided = case.plan(explained)
+    if decided.reason is not None and over and case.policy.on_dropped_partition is not None:
+        decided = case.plan(explained, emptied(ctx, case, explained))
+    if decided.reason is None:
+        accepted = Accepted(case.now.shape)
+        if decided.gone:
+            accepted = retire_rows(ctx, case.known, decided, accepted, server_info.sight(conn).lsn)
+        apply(ctx, case.known, case.rest(decided), accepted)
+    elif over:
+        keep_open(ctx, case.known, case.with_explained(explained))
+        table_status.stop(ctx, case.known, decided.trouble)
+    elif explained:
+        apply(ctx, case.known, replace(case.best(), events=()), case.accepted(without=explained))
+
+
+def _resolve_values(ctx: Context, case: OpenTable, landed: Landed, window: WindowRecord) -> None:
+    """Follow a rewritten table if it was logged that all values were kept, refuse it if that is not so or was not logged."""
+    oid, versions = case.known.oid, case.versions()
+    history = histories(ctx, landed, [oid], window.from_lsn).get(oid)
+    rewrites = Rewrites(frozenset(versions)) if history is None else read_rewrites(history, case.before(), versions)
+    over = rewrites.complete or window.upto_lsn >= case.through
+    token = history.looks[-1].trigger if history else None
+    if rewrites.doubtful or (over and not (rewrites.complete and rows_kept(ctx, case, landed, token))):
+        table_status.stop(ctx, case.known, replace(case.refusal, leaves_read=None).trouble)
+    elif rewrites.complete:
+        apply(ctx, case.known, case.rest(case.best()), Accepted(case.now.shape))
+    else:
+        apply(ctx, case.known, replace(case.best(), events=()), case.accepted(checked=True))
+
+
+def _numbers(ctx: Context, landed: Landed, since: Lsn) -> Numbers:
+    """Read the columns of the landed relations by the looks at their tables that were before and after."""
+    known = histories(ctx, landed, landed.shapes, since)
+    return {
+        key: timeline.numbers(
+            relation, timeline.columns_at(relation, landed.after[key], known[key[0]]), known[key[0]].looks
+        )
+        for key, relation in landed.relations.items()
+        if key[0] in known
+    }
+
+
+def ddl_states(landed: Landed) -> TableStates | None:
+    """Return what the source's event trigger logged last of each table, None where the window was read without it."""
+    totals = landed.totals
+    if not totals.reads_ddl:
+        return None
+    last = [events[-1].state for events in totals.ddl_events.values() if events[-1].ddl_gaps == totals.ddl_gaps]
+    return TableStates(last, has_gap=totals.ddl_gaps > 0)
+
+
+def _resolve_landed(ctx: Context, record: TableRecord, look: Look, content: _Content) -> None:
+    now = look.found.get(record.oid)
+    if now is None and record.oid not in look.unchanged:
+        return
+    found = (
+        _shape_misfit(record, content) or _partition_misfit(record, now, content) or _gone_misfit(ctx, record, content)
+    )
+    if found is None and now and (label := _renamed_label(ctx, record, now, content)):
+        found = _Misfit(label)
+    if found and not _copied_since(ctx, record, content.upto):
+        reads = found.by_partitions and policy_of(ctx, record).on_dropped_partition == "follow"
+        table_status.stop(ctx, record, Trouble("schema-change", found.text, "read" if reads else "copy"))
+    elif now is not None:
+        _end_checks(ctx, record, content.upto)
+
+
+def _resolve_waiting(ctx: Context, record: TableRecord, look: Look, content: _Content) -> None:
+    """Leave a table that waits for rows of partitions to a copy where the window has what such a fetch does not mend."""
+    now = look.found.get(record.oid)
+    if now is None or now.kind != "p":
+        return
+    keeps = ctx.pipeline.lake.on_dropped_partition == "keep"
+    found = _partition_misfit(record, now, content) or _gone_misfit(ctx, record, content)
+    if found is not None and (keeps or not found.by_partitions):
+        table_status.stop(ctx, record, Trouble("schema-change", found.text, "copy"))
+
+
+def _shape_misfit(record: TableRecord, content: _Content) -> _Misfit | None:
+    """Say why what a window brought of a table does not fit its columns; None is for a table that it fits."""
+    for key, relation, numbers in content.shapes(record):
+        if reason := mapping.fit(record, relation, numbers, content.overwritten(key)).reason:
+            return _Misfit(reason)
+    return None
+
+
+def _partition_misfit(record: TableRecord, now: SourceTable | None, content: _Content) -> _Misfit | None:
+    """Say why what a window brought of a table does not fit its partitions or their key; None as above, and is as the ledger has it."""
+    if (now.kind if now else record.accepted.shape.kind) != "p":
+        return None
+    landed, keys = content.landed, {column.attnum for column in record.columns if column.key}
+    named = {
+        sent.name
+        for _, relation, numbers in content.shapes(record)
+        for sent, attnum in zip(relation.columns, numbers.attnums or (), strict=bool(numbers.attnums))
+        if attnum in keys
+    }
+    if named & landed.old_nulls.get(record.oid, frozenset()):
+        return _Misfit("old rows came without the table's key: a partition had another replica identity for a while")
+    known = {*record.accepted.shape.leaves, *(leaf.oid for leaf in (now.leaves if now else ()))}
+    known |= {each.oid for each in record.accepted.gone if (each.lsn or 0) > content.since}
+    for part in landed.totals.partitions:
+        if part.root == record.oid and part.oid not in known:
+            return _Misfit(
+                f"partition {part.name} took rows and was detached or dropped with them between two looks",
+                by_partitions=True,
+            )
+    return None
+
+
+def _gone_misfit(ctx: Context, record: TableRecord, content: _Content) -> _Misfit | None:
+    """Say why what a window brought cannot be told from the rows of partitions that are gone; None is as the ledger has it."""
+    landed, accepted = content.landed, record.accepted
+    archive = ctx.pipeline.lake.on_dropped_partition == "keep" and bool(accepted.kept)
+    if archive and any(entry.oid == record.oid and entry.counts.truncates for entry in landed.files):
+        return _Misfit(
+            "the table was truncated, and the lake keeps rows of partitions that are gone, which would go with the others"
+        )
+    taken = [part.oid for part in landed.totals.partitions if part.root == record.oid]
+    for each, snapshot in gone_partitions.taken_again(accepted, taken, content.since):
+        if snapshot is None or not _all_seen(ctx, record.oid, landed, Snapshot.parse(snapshot)):
+            text = f"rows came into the bounds of partition {each.name} again before the lake let its own go"
+            return _Misfit(text, by_partitions=True)
+    return None
+
+
+def _all_seen(ctx: Context, oid: int, landed: Landed, snapshot: Snapshot) -> bool:
+    """Return whether a snapshot has seen all that a window brought of a table."""
+    return all(map(snapshot.sees, transactions(ctx, landed, oid)))
+
+
+def _renamed_label(ctx: Context, record: TableRecord, now: SourceTable, content: _Content) -> str | None:
+    checks = record.accepted.asked("label")
+    ours = [entry for entry in content.landed.files if entry.oid == record.oid and entry.rows] if checks else []
+    files = {entry: content.attnums((entry.oid, entry.version)) or () for entry in ours}
+    return strange_label(ctx.landing, files, now, set(checks)) if files else None
+
+
+def _end_checks(ctx: Context, record: TableRecord, upto: Lsn) -> None:
+    """Forget the enums that no later window can bring under another label."""
+    accepted = record.accepted
+    waiting = tuple(each for each in accepted.questions if each.asks != "label" or each.through > upto)
+    if len(waiting) < len(accepted.questions):
+        apply(ctx, record, Plan(record.columns), replace(accepted, questions=waiting))
+
+
+def _copied_since(ctx: Context, record: TableRecord, upto: Lsn) -> bool:
+    """Return whether the table's copy was taken after the window: then it holds what the window lacks."""
+    copies = ctx.ledger.loads.copies(ctx.name)
+    return any(each.copy_id == record.copy_id and each.oid == record.oid and upto <= each.lsn for each in copies)
