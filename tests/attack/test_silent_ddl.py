@@ -175,7 +175,9 @@ PARTITIONS = {
         "alter table {t}_1 replica identity default",
         reason="another replica identity for a while",
     ),
-    "a partition that was truncated is attached ahead": case(ROOT, "LIKE_3; OWN_ROW_3 / truncate {t}_3 / ATTACH_3", REWRITTEN),
+    "a partition that was truncated is attached ahead": case(
+        ROOT, "LIKE_3; OWN_ROW_3 / truncate {t}_3 / ATTACH_3", REWRITTEN
+    ),
     "a partition that was packed is emptied and attached ahead": case(
         ROOT, "LIKE_3; OWN_ROW_3 / delete from {t}_3 / vacuum full {t}_3 / ATTACH_3", REWRITTEN
     ),

@@ -10,10 +10,9 @@ import pytest
 
 from penstock.shapes.accepted import Accepted
 from penstock.shapes.changes import Change, LeafAttached
-from penstock.shapes.leaves_to_inspect import leaves_to_inspect
 from penstock.shapes.mirror_column import MirrorColumn, refilled
 from penstock.shapes.plan import Plan, plan
-from penstock.shapes.reads import ColumnRead
+from penstock.shapes.reads import ColumnRead, leaves_to_inspect
 from penstock.shapes.rules import RULES, effect
 from penstock.shapes.source_table import Attach, Leaf, SourceColumn, SourceTable
 from penstock.shapes.steps import ADDED_ONLY, ORDER, EventName, Evidence, Policy

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from penstock.errors import LakeError
 from penstock.flow.context import Context
 from penstock.ledger.table_records import LoadRecord, TableRecord
-from penstock.shapes.gone_partitions import lost
-from penstock.shapes.leaves_to_inspect import values_changed
+from penstock.shapes.accepted import lost_partitions
+from penstock.shapes.reads import values_changed
 from penstock.shapes.source_table import SourceTable
 
 
@@ -25,7 +25,7 @@ def only_in_lake(ctx: Context, record: TableRecord, now: SourceTable | None) -> 
     accepted = record.accepted
     by_file = now.kind == "p" and not values_changed(record.columns, accepted.shape, now)
     files = {leaf.oid: leaf.relfilenode if by_file else None for leaf in now.leaves}
-    return list(dict.fromkeys([*(each.name for each in accepted.kept), *lost(accepted.shape, files)]))
+    return list(dict.fromkeys([*(each.name for each in accepted.kept), *lost_partitions(accepted.shape, files)]))
 
 
 def lost_by(ctx: Context, record: TableRecord | None, rebuild: LoadRecord) -> list[str]:
@@ -35,7 +35,7 @@ def lost_by(ctx: Context, record: TableRecord | None, rebuild: LoadRecord) -> li
     known = {each.oid for each in rebuild.accepted.kept}
     kept = (each.name for each in record.accepted.kept if each.oid not in known)
     files = dict.fromkeys(rebuild.accepted.shape.leaves, None)
-    return list(dict.fromkeys([*kept, *lost(record.accepted.shape, files)]))
+    return list(dict.fromkeys([*kept, *lost_partitions(record.accepted.shape, files)]))
 
 
 def require_none(ctx: Context, records: Sequence[TableRecord], now: Mapping[int, SourceTable], what: str) -> None:

@@ -11,8 +11,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Protocol
 
-from penstock.shapes import gone_partitions, object_names
-from penstock.shapes.accepted import Accepted, GonePartition
+from penstock.shapes import object_names
+from penstock.shapes.accepted import Accepted, GonePartition, emptied_partitions, missing_partitions
 from penstock.shapes.changes import (
     AttributesChanged,
     Change,
@@ -210,7 +210,7 @@ def _other_attributes(before: Shape, now: SourceTable, oid: int) -> bool:
 
 def _partitions(accepted: Accepted, now: SourceTable, empty_in: Mapping[int, str]) -> Iterator[Change]:
     before = accepted.shape
-    gone = (*gone_partitions.missing(before, now), *gone_partitions.emptied(before, empty_in))
+    gone = (*missing_partitions(before, now), *emptied_partitions(before, empty_in))
     yield from (LeafGone(each, tuple(_unclear(accepted, now, each))) for each in gone)
     yield from attached_leaves(before, now)
     strange = {leaf.oid for leaf in strange_partitions(now)}

@@ -18,7 +18,7 @@ from penstock.flow.load.blockers import why_no_copy
 from penstock.flow.load.spark_copy import TRIES, copied_files, copy_tables, passes, tables_at
 from penstock.flow.load.watch import Earlier
 from penstock.flow.schema import publication_options
-from penstock.flow.schema.facts import table_facts
+from penstock.flow.schema.names import table_facts
 from penstock.flow.spark_job import Submit
 from penstock.ledger import new_attempt
 from penstock.ledger.table_records import TableRecord

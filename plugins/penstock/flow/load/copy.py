@@ -15,8 +15,9 @@ from penstock.flow import table_status
 from penstock.flow.context import Context
 from penstock.flow.load.spark_copy import TRIES, copied_files, copy_tables, passes, tables_at
 from penstock.flow.load.waiting import wait_for_open_transactions
-from penstock.flow.schema import apply_plan, named_objects
-from penstock.flow.schema.facts import table_facts
+from penstock.flow.schema import apply_plan
+from penstock.flow.schema.names import table_facts
+from penstock.flow.schema.run import added_only
 from penstock.flow.spark_job import Submit
 from penstock.jobs.pointers import rebuilt
 from penstock.ledger import new_attempt
@@ -162,7 +163,7 @@ def _changed(ctx: Context, rebuild: LoadRecord, now: SourceTable | None) -> bool
     if now is None:
         _left(ctx, rebuild)
         return True
-    decided = plan(rebuild, now, policy=named_objects.added_only(ctx, now))
+    decided = plan(rebuild, now, policy=added_only(ctx, now))
     if decided.reason is not None:
         ctx.progress(f"{rebuild.qualified}: {decided.reason} while it was copied; copying it again")
         return True

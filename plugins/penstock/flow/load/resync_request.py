@@ -14,7 +14,7 @@ from penstock.flow.guards import require_named, require_running
 from penstock.flow.load import fetch, waiting
 from penstock.flow.load.blockers import why_no_copy
 from penstock.flow.load.copy import published
-from penstock.flow.schema.facts import table_facts
+from penstock.flow.schema.names import table_facts
 from penstock.ledger.table_records import LoadCause, LoadRecord, TableRecord
 from penstock.shapes.table_facts import TableFacts
 from penstock.source.catalog_snapshot import CatalogSnapshot

@@ -17,7 +17,8 @@ from penstock.flow.context import Context
 from penstock.flow.guards import ExpectedState, slot_work, tables_by_name
 from penstock.flow.health import alarms
 from penstock.flow.merge import lake_state, rebuild_plan
-from penstock.flow.schema import named_objects, publication_options
+from penstock.flow.schema import publication_options
+from penstock.flow.schema.run import added_only
 from penstock.ledger.records import PipelineRecord
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
@@ -141,7 +142,7 @@ def _changed(ctx: Context, record: TableRecord) -> str | None:
     with session.connect(ctx.source, what=f"{ctx.name}:resume") as conn:
         published = catalog.published_tables(conn, ctx.pipeline.publication, sizes=False)
     now = next((table for table in published if table.oid == record.oid), None)
-    return plan(record, now, policy=named_objects.added_only(ctx, now)).reason
+    return plan(record, now, policy=added_only(ctx, now)).reason
 
 
 def _reshaped(ctx: Context, record: TableRecord) -> str | None:

@@ -11,8 +11,7 @@ from penstock.flow.schema.questions import Known
 from penstock.ledger.records import SchemaChange
 from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.lsn import Lsn
-from penstock.shapes import gone_partitions
-from penstock.shapes.accepted import Accepted
+from penstock.shapes.accepted import Accepted, with_gone
 from penstock.shapes.mirror_column import column_plan
 from penstock.shapes.plan import Plan
 from penstock.shapes.source_table import SourceTable
@@ -29,7 +28,7 @@ def retire_rows(ctx: Context, known: Known, decided: Plan, accepted: Accepted, l
         )
     through = known.complete_through if isinstance(known, TableRecord) else None
     gone = (replace(each, lsn=lsn) for each in decided.gone)
-    return replace(accepted, gone=gone_partitions.with_gone(known.accepted, gone, through))
+    return replace(accepted, gone=with_gone(known.accepted, gone, through))
 
 
 def await_copy(ctx: Context, known: Known, now: SourceTable) -> None:

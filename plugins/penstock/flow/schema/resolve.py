@@ -27,8 +27,8 @@ from penstock.ledger.records import WindowRecord
 from penstock.ledger.relation_records import RelationNumbers
 from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.lsn import Lsn
-from penstock.shapes import gone_partitions, mapping, timeline
-from penstock.shapes.accepted import Accepted
+from penstock.shapes import mapping, timeline
+from penstock.shapes.accepted import Accepted, taken_again
 from penstock.shapes.ddl_log import Rewrites, read_rewrites
 from penstock.shapes.landed_window import Landed
 from penstock.shapes.pg_snapshot import Snapshot
@@ -222,7 +222,7 @@ def _gone_misfit(ctx: Context, record: TableRecord, content: _Content) -> _Misfi
             "the table was truncated, and the lake keeps rows of partitions that are gone, which would go with the others"
         )
     taken = [part.oid for part in landed.totals.partitions if part.root == record.oid]
-    for each, snapshot in gone_partitions.taken_again(accepted, taken, content.since):
+    for each, snapshot in taken_again(accepted, taken, content.since):
         if snapshot is None or not _all_seen(ctx, record.oid, landed, Snapshot.parse(snapshot)):
             text = f"rows came into the bounds of partition {each.name} again before the lake let its own go"
             return _Misfit(text, by_partitions=True)

@@ -2,28 +2,29 @@
 
 PostgreSQL emits nothing for most DDL. An added column is followed, with the value that old rows show; any other
 change pauses that one table with the reason, while capture and all other tables continue. Where the catalog alone
-cannot say it, a bounded look at the rows does, or the window's own messages; what stays unknown pauses the table.
+cannot say it, a bounded look at the rows does, or the window's own messages; what stays unknown pauses the table. Of columns whose text
+is the name of another object it is told once that what becomes of that name is in no stream.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
 from penstock.flow import table_status
 from penstock.flow.context import Context, on_change
-from penstock.flow.schema import named_objects
 from penstock.flow.schema.apply_plan import apply, await_copy, retire_rows
 from penstock.flow.schema.questions import Known, OpenTable, ask_for_files, ask_for_values, held_files, plan_of
 from penstock.ledger.table_records import TableRecord, TableState
 from penstock.ledger.windows import LedgerSnapshot
 from penstock.lsn import Lsn
+from penstock.shapes import object_names
 from penstock.shapes.accepted import Accepted, OpenQuestion
 from penstock.shapes.diff import grown_enums
-from penstock.shapes.leaves_to_inspect import altered_with_its_rows, leaves_to_inspect
 from penstock.shapes.mirror_column import reserved
 from penstock.shapes.pg_snapshot import Snapshot
+from penstock.shapes.reads import altered_with_its_rows, leaves_to_inspect
 from penstock.shapes.source_table import SourceTable
 from penstock.shapes.steps import ADDED_ONLY, Evidence, Policy
 from penstock.shapes.timeline import column_look
@@ -71,7 +72,7 @@ def follow(
             trigger=trigger,
             unchanged=snapshot.unchanged,
         )
-    named_objects.note(ctx, now.values())
+    note_named_objects(ctx, now.values())
     for record in ledger.tables:
         if record.state in WATCHED and record.left_lsn is None and record.oid in now:
             cases += _follow(ctx, conn, record, now[record.oid], place, sent=sent, is_logged=bool(trigger))
@@ -189,3 +190,24 @@ def _oldest_unseen(ctx: Context, known: Known) -> int | None:
     copies = ctx.ledger.loads.copies(ctx.name)
     snapshots = (each.snapshot for each in copies if (each.copy_id, each.oid) == (known.copy_id, known.oid))
     return next((Snapshot.parse(snapshot).xmin for snapshot in snapshots), None)
+
+
+def note_named_objects(ctx: Context, tables: Iterable[SourceTable]) -> None:
+    """Record an event for each table that has such columns, unless the last one of it says the same."""
+    for table in tables:
+        columns = object_names.others(table)
+        if not columns:
+            continue
+        message = f"{table.qualified} has {object_names.named(columns)}: {object_names.LOST}"
+        if ctx.ledger.events.add_on_change(
+            ctx.name, slug=object_names.SLUG, level="warning", message=message, table_oid=table.oid
+        ):
+            ctx.progress(f"[{object_names.SLUG}] {message}")
+
+
+def added_only(ctx: Context, now: SourceTable | None) -> Policy:
+    """Return that added columns alone are followed, and whether updates and deletes are sent, where that matters for a table."""
+    if now is None or object_names.problem(now) is None:
+        return ADDED_ONLY
+    publishing = ctx.ledger.pipelines.get(ctx.name).publishing
+    return replace(ADDED_ONLY, sends_old=publishing is None or bool({"update", "delete"} & set(publishing.sent)))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from penstock.errors import LakeError
 from penstock.flow.context import Context
 from penstock.flow.schema import names
-from penstock.flow.schema.facts import table_facts
+from penstock.flow.schema.names import table_facts
 from penstock.flow.schema.publication_options import hide
 from penstock.ledger.table_records import TableRecord
 from penstock.ledger.windows import LedgerSnapshot

@@ -14,8 +14,7 @@ from penstock.flow import archives
 from penstock.flow.context import Context, on_change
 from penstock.flow.load.blockers import why_no_copy
 from penstock.flow.schema import publication_options
-from penstock.flow.schema.facts import table_facts
-from penstock.flow.schema.names import with_name
+from penstock.flow.schema.names import table_facts, with_name
 from penstock.flow.schema.questions import plan_of
 from penstock.flow.schema.run import policy_of
 from penstock.flow.schema.sync_publication import Alteration
@@ -24,8 +23,8 @@ from penstock.flow.trial.snapshots import DdlLog
 from penstock.ledger.records import Publishing
 from penstock.ledger.table_records import TableRecord
 from penstock.shapes.accepted import Accepted
-from penstock.shapes.leaves_to_inspect import leaves_to_inspect
 from penstock.shapes.plan import Plan
+from penstock.shapes.reads import leaves_to_inspect
 from penstock.shapes.rules import effect
 from penstock.shapes.source_table import SourceTable
 from penstock.shapes.steps import COLUMNS, COPY, LEAVES, UNTIL, EventName, Evidence, Outcome, Policy, worst

@@ -19,9 +19,9 @@ from penstock.flow.schema.sync_publication import Alteration, decide
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
 from penstock.shapes.ddl_log import read_rewrites, rewritten_files
-from penstock.shapes.leaves_to_inspect import leaves_to_inspect
 from penstock.shapes.mirror_column import column_plan
 from penstock.shapes.plan import Plan
+from penstock.shapes.reads import leaves_to_inspect
 from penstock.shapes.source_table import SourceColumn, SourceTable
 from penstock.shapes.steps import Policy
 from penstock.shapes.timeline import History, column_look
