@@ -59,7 +59,7 @@ def build(pipeline: Pipeline) -> DAG:
         def look(**context_: Any) -> bool:
             """Say what would be done; bad input, a dry run and abandoning end here."""
             from penstock.flow.load import run as rebuild
-            from penstock.flow.load.resync_request import resync_lines
+            from penstock.flow.load.resync import resync_lines
 
             ctx, params = context(pipeline), context_["params"]
             dry = params["dry_run"] and not woken(context_)

@@ -16,7 +16,8 @@ from penstock.flow.capture import run as capture
 from penstock.flow.context import Context
 from penstock.flow.guards import record_errors
 from penstock.flow.load import run as rebuild
-from penstock.flow.load.resync_request import fit_to_copy
+from penstock.flow.load.read import catalog_now
+from penstock.flow.load.resync import fit_to_copy
 from penstock.flow.maintain import run as maintain
 from penstock.flow.merge import run as merge
 from penstock.flow.recover import resume
@@ -136,7 +137,7 @@ class Driven:
             for table in self.ctx.ledger.tables.all(self.env.name)
             if table.state not in ("ready", "dropped") and table.left_lsn is None
         ]
-        found = fit_to_copy(self.ctx, found)
+        found = fit_to_copy(self.ctx, found, catalog_now(self.ctx))
         self.waiting = {table.qualified: self.waiting.get(table.qualified, 0) + 1 for table in found}
         for table in found:
             if self.waiting[table.qualified] == PATIENCE:

@@ -32,8 +32,7 @@ PUBLISH = (
     Step.POINTERS_MOVED_BY_MERGE,
 )
 RESYNC = (
-    Step.REBUILD_STARTED,
-    Step.REBUILD_COPY_STARTED,
+    Step.READ_STARTED,
     Step.RANGE_LANDED,
     Step.COPY_FINISHED,
     Step.REBUILD_RUN_NOTED,
@@ -45,7 +44,7 @@ RESYNC = (
 )
 
 FETCH = (
-    Step.FETCH_STARTED,
+    Step.READ_STARTED,
     Step.RANGE_LANDED,
     Step.FETCH_LANDED,
 )

@@ -61,14 +61,13 @@ MERGE = (
     Step.MERGE_TABLES_ADVANCED,
 )
 RESYNC = (
-    Step.REBUILD_STARTED,
-    Step.REBUILD_COPY_STARTED,
+    Step.READ_STARTED,
     Step.COPY_FINISHED,
     Step.REBUILD_RUN_NOTED,
     Step.REBUILD_ADVANCED,
     Step.MERGE_PUBLISHED,
 )
-FETCH = (Step.FETCH_STARTED, Step.FETCH_LANDED)
+FETCH = (Step.READ_STARTED, Step.FETCH_LANDED)
 
 
 def between(monkeypatch: pytest.MonkeyPatch, step: str, work: Callable[[], object]) -> list[str]:

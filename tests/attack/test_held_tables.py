@@ -11,7 +11,7 @@ import pytest
 from penstock.errors import Trouble
 from penstock.flow import check, status
 from penstock.flow.health.run import judge_pipeline
-from penstock.flow.load import resync_request
+from penstock.flow.load import resync
 from penstock.flow.load import run as rebuild
 from penstock.flow.recover import resume
 from penstock.flow.verify.compare import compare
@@ -127,7 +127,7 @@ def test_what_reads_no_rows_of_a_held_table_does_not_wait_for_it(landing_env: Pi
         assert {each.slug for each in judge_pipeline(landing_env.ctx).findings} == {"table-paused"}
         assert [each.subject for each in check.check(landing_env.ctx) if each.level == "error"] == []
         assert status.status(landing_env.ctx).source is not None
-        assert resync_request.resync_lines(landing_env.ctx, ["public.t"])
+        assert resync.resync_lines(landing_env.ctx, ["public.t"])
         resume.resume_table(landing_env.ctx, "public.t")
         landing_env.land(f"create table late (id int primary key); alter publication {name} add table late")
         assert states(landing_env)["late"] == "waiting"

@@ -10,7 +10,7 @@ from penstock.flow.check import check
 from penstock.flow.health.run import judge_pipeline
 from penstock.flow.load import run as rebuild
 from penstock.flow.load import waiting
-from penstock.flow.load.resync_request import to_copy
+from penstock.flow.load.resync import to_copy
 from penstock.flow.load.waiting import wait_for_open_transactions
 from penstock.flow.recover import resume
 from penstock.flow.schema import publication_options

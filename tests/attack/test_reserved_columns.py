@@ -7,7 +7,7 @@ import pytest
 from penstock.errors import LakeError
 from penstock.flow import check
 from penstock.flow.load import waiting
-from penstock.flow.load.resync_request import to_copy
+from penstock.flow.load.resync import to_copy
 from penstock.flow.recover.resume import resume_table
 from penstock.shapes.mirror_column import reserved
 from tests.pipeline_env import PipelineEnv

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import pytest
 
 from penstock.errors import LakeError, PenstockError, SourceError, Trouble
-from penstock.flow.load.resync_request import fit_to_copy, present_facts, to_copy
+from penstock.flow.load.read import catalog_now
+from penstock.flow.load.resync import fit_to_copy, require_copies, to_copy
 from penstock.flow.recover.resume import resume_table
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin, states
@@ -443,17 +444,18 @@ def test_a_table_that_would_differ_again_is_not_copied_until_that_is_over(landin
     assert set(states(landing_env16).values()) == {"paused"}
 
     records = to_copy(landing_env16.ctx, None)
-    assert fit_to_copy(landing_env16.ctx, records) == []
+    now = catalog_now(landing_env16.ctx)
+    assert fit_to_copy(landing_env16.ctx, records, now) == []
     for name, problem in zip(
         tables, ("another replica identity", "are unlogged", "a generated one is not"), strict=True
     ):
         with pytest.raises(PenstockError, match=problem):
-            present_facts(landing_env16.ctx, [record for record in records if record.name == name])
+            require_copies(landing_env16.ctx, [record for record in records if record.name == name], now)
 
     landing_env16.sql(
         "alter table t0_2 replica identity full; alter table t1_1 set logged; alter table t2 replica identity full"
     )
-    assert fit_to_copy(landing_env16.ctx, records) == records
+    assert fit_to_copy(landing_env16.ctx, records, catalog_now(landing_env16.ctx)) == records
 
 
 def test_a_key_on_a_generated_column_is_no_identity(landing_env: PipelineEnv) -> None:

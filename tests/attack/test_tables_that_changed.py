@@ -9,7 +9,7 @@ from penstock.errors import Trouble
 from penstock.flow import status
 from penstock.flow.load import run as rebuild
 from penstock.flow.load import waiting
-from penstock.flow.load.resync_request import resync_lines, to_copy
+from penstock.flow.load.resync import resync_lines, to_copy
 from penstock.ledger.table_records import TableRecord
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin, messages, states

@@ -12,7 +12,7 @@ from rich.console import Console
 from penstock.cli import printing
 from penstock.cli.printing import bars
 from penstock.flow import watching
-from penstock.flow.load import watch
+from penstock.flow.load import spark_copy
 from penstock.jobs.copy_plan import CopyPlan, CopyRange
 from penstock.landing.zone import LandingZone
 from tests.waiting import wait_until
@@ -32,7 +32,7 @@ def test_a_copy_is_as_far_as_its_ranges_are_landed(tmp_path: Path, monkeypatch: 
         seen.append((what, done, total, rows))
 
     ctx: Any = SimpleNamespace(landing=zone, stage=stage, is_watched=True)
-    with watch.watched(ctx, plan(paths)):
+    with spark_copy._watched(ctx, plan(paths)):
         writer = zone.copy_writer(paths[0], ["id"], {})
         writer.write(pa.record_batch({"id": ["1", "2", "3"]}))
         writer.close(oid=1)
@@ -47,7 +47,9 @@ def test_a_copy_that_begins_again_counts_over_all_tables(tmp_path: Path) -> None
     ctx: Any = SimpleNamespace(
         landing=LandingZone.open(str(tmp_path), {}), stage=lambda *said: seen.append(said), is_watched=True
     )
-    with watch.watched(ctx, plan(["p/copies/copy/1-0.parquet"]), watch.Earlier(tables=9, files=30, rows=4711)):
+    with spark_copy._watched(
+        ctx, plan(["p/copies/copy/1-0.parquet"]), spark_copy.Earlier(tables=9, files=30, rows=4711)
+    ):
         pass
 
     assert seen[0] == ("copying 10 tables", 30, 31, 4711)

@@ -33,7 +33,7 @@ STEPS = [
 ]
 TWINS = [  # each leaves behind almost what one of the steps above does
     (Step.SLOT_RECORDED, "after", 1),
-    (Step.COPY_STARTED, "after", 1),
+    (Step.READ_STARTED, "after", 1),
     (Step.TEXT_WRITTEN, "after", 2),  # the result of the first table
     (Step.SLOT_INTENDED, "before", 1),
     (Step.SLOT_CREATED, "before", 1),
@@ -46,7 +46,7 @@ TWINS = [  # each leaves behind almost what one of the steps above does
     (Step.SLOT_INTENDED, "after", 1),
     (Step.TABLES_SAVED, "before", 1),
     (Step.SLOT_RECORDED, "before", 1),
-    (Step.COPY_STARTED, "before", 1),
+    (Step.READ_STARTED, "before", 1),
     (Step.TEXT_WRITTEN, "before", 1),
     (Step.COPIED_FILE_CLOSED, "after", 1),
     (Step.TEXT_WRITTEN, "before", 2),

@@ -19,8 +19,8 @@ from tests.scenarios.recovery import SHOP, follows
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 OF_COLUMNS: list[Kill] = [
-    (Step.FETCH_STARTED, "before", 1),
-    (Step.FETCH_STARTED, "after", 1),
+    (Step.READ_STARTED, "before", 1),
+    (Step.READ_STARTED, "after", 1),
     (Step.TEXT_WRITTEN, "after", 1),  # the plan
     (Step.RANGE_LANDED, "after", 1),
     (Step.TEXT_WRITTEN, "after", 2),  # the table's result
@@ -28,7 +28,7 @@ OF_COLUMNS: list[Kill] = [
     (Step.FETCH_LANDED, "after", 1),
 ]
 OF_PARTITIONS: list[Kill] = [
-    (Step.FETCH_STARTED, "after", 1),
+    (Step.READ_STARTED, "after", 1),
     (Step.RANGE_LANDED, "after", 1),
     (Step.TEXT_WRITTEN, "after", 2),  # the table's result
     (Step.FETCH_LANDED, "before", 1),

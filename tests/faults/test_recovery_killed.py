@@ -35,7 +35,7 @@ OTHERS = [
     (Step.SLOT_INTENDED, "before", 1),
     (Step.SLOT_INTENDED, "after", 1),
     (Step.TABLES_SAVED, "after", 1),
-    (Step.COPY_STARTED, "after", 1),
+    (Step.READ_STARTED, "after", 1),
     (Step.RANGE_LANDED, "after", 1),
     (Step.COPY_FINISHED, "after", 1),
     (Step.BOOTSTRAP_FINISHED, "before", 1),

@@ -22,7 +22,7 @@ from stack.cluster.object_store import ObjectStore
 from stack.servers.postgres import Database
 from tests.faulty_store import DENIED, EXPIRED, FULL, INTERNAL, RESET, SLOW_DOWN, TOO_MANY, FaultyStore
 from tests.landing.samples import COLUMNS, inserts
-from tests.ledger.conftest import START, bootstrap, connection_to, entry, facts, plan
+from tests.ledger.conftest import START, bootstrap, connection_to, entry, facts, plan, start_copy
 from tests.real_store import real_store
 
 pytestmark = pytest.mark.slow  # its jars are fetched
@@ -174,7 +174,7 @@ def test_maintenance_deletes_from_a_store_what_the_ledger_does_not_know(
     ctx.ledger.tables.save("swept", [facts(1, "a"), facts(2, "b")])
     for copy_id, oids in (("both", (1, 2)), ("newer", (1,))):
         copied = {oid: layout.copy_file(layout.copy_folder("swept", copy_id), f"{oid}-00000") for oid in oids}
-        ctx.ledger.loads.start_copy("swept", copy_id=copy_id, snapshot="700:705:701", lsn=START, oids=oids)
+        start_copy(ctx.ledger, "swept", *oids, copy_id=copy_id)
         for oid, path in copied.items():
             ctx.landing.write_text(path, "rows")
             ctx.ledger.loads.finish_copy(

@@ -13,9 +13,11 @@ from penstock.config.connections import Connection
 from penstock.contract.manifest import ChangeCounts, FileEntry
 from penstock.jobs.pointers import Pointer
 from penstock.ledger import Ledger, new_attempt
+from penstock.ledger.loads import NewBuild, NewRead
 from penstock.ledger.merge_queue import PublishedTable
 from penstock.ledger.merges import NewCut
 from penstock.ledger.records import CutRecord, WindowRecord
+from penstock.ledger.table_records import LoadRecord
 from penstock.ledger.windows import WindowContent
 from penstock.lsn import Lsn
 from penstock.shapes.accepted import Accepted
@@ -138,9 +140,23 @@ def facts(oid: int, table: str, **changes: Any) -> TableFacts:
 def copy(
     ledger: Ledger, name: str, *oids: int, copy_id: str = "first", lsn: Lsn = START, snapshot: str = "700:705:701"
 ) -> None:
-    ledger.loads.start_copy(name, copy_id=copy_id, snapshot=snapshot, lsn=lsn, oids=oids)
+    start_copy(ledger, name, *oids, copy_id=copy_id, lsn=lsn, snapshot=snapshot)
     for oid in oids:
         ledger.loads.finish_copy(name, copy_id=copy_id, oid=oid, files=[entry(oid, version=0)])
+
+
+def start_copy(
+    ledger: Ledger, name: str, *oids: int, copy_id: str = "c", lsn: Lsn = START, snapshot: str = "700:705:701"
+) -> list[LoadRecord]:
+    """Begin the first copies of tables."""
+    reads = [NewRead(oid) for oid in oids]
+    return ledger.loads.start_reads(name, copy_id=copy_id, snapshot=snapshot, lsn=lsn, reads=reads)
+
+
+def copy_again(ledger: Ledger, name: str, order: NewBuild, copy_id: str = "second", lsn: Lsn = START) -> None:
+    """Begin the copy of a resync, or begin it again."""
+    reads = [NewRead(order.facts.oid, "resync", build=order)]
+    ledger.loads.start_reads(name, copy_id=copy_id, snapshot="900:900:", lsn=lsn, reads=reads)
 
 
 def set_state(ledger: Ledger, name: str, oid: int, state: str) -> None:

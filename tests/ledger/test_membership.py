@@ -12,7 +12,7 @@ from penstock.ledger import Ledger
 from penstock.ledger.loads import NewBuild
 from penstock.ledger.merge_queue import PublishedTable
 from penstock.lsn import Lsn
-from tests.ledger.conftest import START, capture, copy, entry, facts, publish
+from tests.ledger.conftest import START, capture, copy, copy_again, entry, facts, publish
 
 LATER = Lsn(START + 10)
 
@@ -127,7 +127,7 @@ def test_a_leaving_table_that_a_merge_pauses_is_dropped_at_the_next_look(ledger:
 
 
 def test_a_rebuild_of_a_table_that_left_is_given_up(ledger: Ledger, ready: str) -> None:
-    ledger.loads.start(ready, [NewBuild("r", "resync", facts(2, "b"), ("ns", "_penstock_new_r", "shop", "b"))])
+    copy_again(ledger, ready, NewBuild("r", "resync", facts(2, "b"), ("ns", "_penstock_new_r", "shop", "b")))
 
     leave(ledger, ready, 2)
 
@@ -155,9 +155,7 @@ def test_a_copy_that_was_not_loaded_holds_no_window_back_when_its_table_returns(
 
 def test_a_table_that_is_merged_on_before_it_goes_keeps_the_copy_of_its_rebuild(ledger: Ledger, ready: str) -> None:
     capture(ledger, ready, START, LATER)
-    ledger.loads.start(ready, [NewBuild("r", "resync", facts(2, "b"), ("ns", "_penstock_new_r", "shop", "b"))])
-    again = {"facts": {"r": facts(2, "b")}, "places": {"r": ("ns", "_penstock_new_r", "shop", "b")}}
-    ledger.loads.copy_again(ready, copy_id="second", snapshot="900:900:", lsn=LATER, **again)
+    copy_again(ledger, ready, NewBuild("r", "resync", facts(2, "b"), ("ns", "_penstock_new_r", "shop", "b")), lsn=LATER)
 
     leave(ledger, ready, 2)
 

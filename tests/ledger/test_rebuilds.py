@@ -16,7 +16,7 @@ from penstock.ledger.loads import BuildStep, NewBuild
 from penstock.ledger.merge_queue import PublishedTable
 from penstock.ledger.table_records import LoadRecord, LoadState
 from penstock.lsn import Lsn
-from tests.ledger.conftest import START, Lake, capture, connection_to, entry, facts, publish
+from tests.ledger.conftest import START, Lake, capture, connection_to, copy_again, entry, facts, publish
 
 END = Lsn(START + 10)
 
@@ -56,6 +56,8 @@ def test_a_second_rebuild_in_place_is_refused_by_name(ledger: Ledger, ready: str
     ledger.loads.start(ready, [order("s1", cause="shadow", goal_lsn=END)])
     with pytest.raises(LedgerError, match=r"rebuild-open.*shadow s1"):
         ledger.loads.start(ready, [order("s2", cause="shadow", goal_lsn=END, place=("ns", "new_s1", "a"))])
+    with pytest.raises(LedgerError, match=r"rebuild-open.*shop\.a, but replay r1 \(since "):
+        copy_again(ledger, ready, order("r4", cause="resync"))
 
 
 def test_a_rebuild_needs_the_windows_that_its_copy_may_not_have_seen(ledger: Ledger, ready: str) -> None:
@@ -155,12 +157,9 @@ def test_a_rebuild_that_was_given_up_meanwhile_is_in_no_cut(ledger: Ledger, read
 
 
 def test_a_copy_of_a_rebuild_leaves_the_table_as_it_is_until_the_cut(ledger: Ledger, ready: str) -> None:
-    ledger.loads.start(ready, [order("r1", cause="resync", copy_id=None)])
     before = ledger.tables.all(ready)
-    wider = facts(1, "a", identity="f")
-    again = {"facts": {"r1": wider}, "places": {"r1": ("ns", "new_r1", "a")}}
-    ledger.loads.copy_again(ready, copy_id="dead", snapshot="800:800:", lsn=START, **again)
-    ledger.loads.copy_again(ready, copy_id="second", snapshot="900:900:", lsn=START, **again)
+    copy_again(ledger, ready, order("r1", cause="resync"), copy_id="dead")
+    copy_again(ledger, ready, order("r1", cause="resync", facts=facts(1, "a", identity="f")))
     assert [each.copy_id for each in ledger.loads.copies(ready, state="copying")] == ["second"], (
         "a dead copy is forgotten"
     )
@@ -197,9 +196,8 @@ def test_an_older_copy_is_of_the_table_that_the_next_one_replaced_also_when_that
         Pipeline.model_validate({"name": ready, "tables": {"include": ["shop.*"]}}), lambda _: connection, Path()
     )
     with ctx.ledger.session():
-        again = {"facts": {"r1": facts(1, "a", identity="f")}, "places": {"r1": ("ns", "new_r1", "a")}}
-        ctx.ledger.loads.start(ready, [order("r1", cause="resync", copy_id=None)])
-        ctx.ledger.loads.copy_again(ready, copy_id="second", snapshot="900:900:", lsn=Lsn(START + 1), **again)
+        resync = order("r1", cause="resync", facts=facts(1, "a", identity="f"))
+        copy_again(ctx.ledger, ready, resync, lsn=Lsn(START + 1))
         ctx.ledger.loads.finish_copy(ready, copy_id="second", oid=1, files=[entry(1, version=0)])
         capture(ctx.ledger, ready, START, END)
         ctx.ledger.loads.run(ready, ids=["r1"], run="run")

@@ -27,7 +27,7 @@ from penstock.ledger.loads import NewBuild
 from penstock.ledger.merge_queue import PublishedTable
 from penstock.ledger.merges import NewCut
 from penstock.lsn import Lsn
-from tests.ledger.conftest import START, bootstrap, facts, plan, publish_cut, stage
+from tests.ledger.conftest import START, bootstrap, copy_again, facts, plan, publish_cut, stage, start_copy
 
 OIDS = (1, 2, 3)
 
@@ -124,9 +124,7 @@ class Model:
             return
         copied = self._begin_copy(oid)
         snapshot = f"{copied.xid}:{copied.xid}:"
-        self.ledger.loads.start_copy(
-            self.name, copy_id=copied.id, snapshot=snapshot, lsn=Lsn(self.position), oids=[oid]
-        )
+        start_copy(self.ledger, self.name, oid, copy_id=copied.id, snapshot=snapshot, lsn=Lsn(self.position))
         self.copies[oid] = copied
         self.through.pop(oid, None)
         if self.chance.random() < 0.7:
@@ -222,9 +220,8 @@ def test_what_a_copy_that_was_given_up_has_written_stays_until_it_is_old(
     ctx, id_ = Context(pipeline, lambda _: connection, tmp_path), new_attempt()
     rows = layout.copy_file(layout.copy_folder(ready, id_), "1-00000")
     order = NewBuild("r1", "resync", facts(1, "a"), ("ns", "new", "a"))
-    (resync,) = ledger.loads.start(ready, [order])
-    again = {"facts": {"r1": facts(1, "a")}, "places": {"r1": order.place}}
-    ledger.loads.copy_again(ready, copy_id=id_, snapshot="900:900:", lsn=Lsn(START), **again)
+    copy_again(ledger, ready, order, copy_id=id_)
+    (resync,) = ledger.loads.builds(ready)
     ctx.landing.write_text(rows, "half")
     ledger.loads.give_up(ready, resync, reason="x")
 
@@ -255,9 +252,7 @@ def test_what_is_needed_is_never_deleted_and_nothing_else_stays(
         ctx.ledger.tables.save(name, [facts(oid, f"t{oid}") for oid in OIDS])
         for oid in OIDS:
             copied = model._begin_copy(oid)
-            ctx.ledger.loads.start_copy(
-                name, copy_id=copied.id, snapshot=f"{copied.xid}:{copied.xid}:", lsn=Lsn(START), oids=[oid]
-            )
+            start_copy(ctx.ledger, name, oid, copy_id=copied.id, snapshot=f"{copied.xid}:{copied.xid}:")
             ctx.ledger.loads.finish_copy(name, copy_id=copied.id, oid=oid, files=[model._entry(copied)])
             copied.state = "copied"
             model.copies[oid] = copied

@@ -16,7 +16,7 @@ from penstock.ledger.session import Transaction
 from penstock.ledger.table_records import TableState
 from penstock.ledger.tables import MOVES
 from penstock.lsn import Lsn
-from tests.ledger.conftest import START, facts
+from tests.ledger.conftest import START, facts, start_copy
 
 STATEMENTS = Path(__file__).parents[2] / "include" / "sql" / "ledger"
 STATES: tuple[TableState, ...] = get_args(TableState)
@@ -92,7 +92,7 @@ def moved(transaction: Transaction, name: str, statement: str) -> dict[TableStat
 @pytest.mark.parametrize("statement", [name for name in MOVES if name != "merges/switch_tables"])  # in test_rebuilds
 def test_a_statement_moves_a_table_as_the_code_says(ledger: Ledger, running: str, statement: str) -> None:
     ledger.tables.save(running, [facts(1, "a")])
-    ledger.loads.start_copy(running, copy_id="c", snapshot="700:705:701", lsn=START, oids=[1])
+    start_copy(ledger, running, 1)
 
     with ledger.transaction() as transaction:
         said = {state: set(to) - {state} for state, to in MOVES[statement].items()}

@@ -7,7 +7,7 @@ from penstock.ledger.tables import look_of
 from penstock.lsn import Lsn
 from penstock.shapes.accepted import Accepted, GonePartition, HeldBack, OpenQuestion
 from penstock.shapes.partition_bounds import Condition
-from tests.ledger.conftest import START, copy, entry, facts, publish, set_state, together
+from tests.ledger.conftest import START, copy, entry, facts, publish, set_state, start_copy, together
 from tests.shapes.tables import shape
 
 ACCEPTED = Accepted(
@@ -26,7 +26,7 @@ def states(ledger: Ledger, name: str) -> dict[int, str]:
 
 
 def start(ledger: Ledger, name: str, copy_id: str, *oids: int) -> None:
-    ledger.loads.start_copy(name, copy_id=copy_id, snapshot="1:1:", lsn=START, oids=oids)
+    start_copy(ledger, name, *oids, copy_id=copy_id, snapshot="1:1:")
 
 
 def test_tables_are_remembered_with_their_columns_and_facts(ledger: Ledger, running: str) -> None:
@@ -104,7 +104,7 @@ def test_a_dropped_table_is_not_paused_and_no_event_says_so(ledger: Ledger, read
 
 def test_a_copy_takes_its_tables_from_copying_to_copied(ledger: Ledger, running: str) -> None:
     ledger.tables.save(running, [facts(1, "a"), facts(2, "b")])
-    started = ledger.loads.start_copy(running, copy_id="c", snapshot="700:705:701", lsn=START, oids=[1, 2])
+    started = start_copy(ledger, running, 1, 2)
     assert [(record.oid, record.state, record.lsn, record.snapshot) for record in started] == [
         (1, "copying", START, "700:705:701"),
         (2, "copying", START, "700:705:701"),

@@ -10,7 +10,7 @@ from penstock.ledger.json_codec import relation_to_json
 from penstock.ledger.merge_queue import PublishedTable
 from penstock.lsn import Lsn
 from penstock.wire.messages import RelationColumn
-from tests.ledger.conftest import ORDERS, START, capture, copy, entry, facts, plan, publish, stage, together
+from tests.ledger.conftest import ORDERS, START, capture, copy, entry, facts, plan, publish, stage, start_copy, together
 
 
 def test_a_window_is_planned_staged_and_confirmed(ledger: Ledger, running: str) -> None:
@@ -240,7 +240,7 @@ def test_a_copied_table_is_due_from_the_first_change_that_its_snapshot_may_not_h
     ledger.tables.save(ready, [facts(3, "c")])
     assert ledger.windows.to_merge(ready).windows == ()
 
-    ledger.loads.start_copy(ready, copy_id="late", snapshot="9:12:10", lsn=Lsn(START + 35), oids=[3])
+    start_copy(ledger, ready, 3, copy_id="late", snapshot="9:12:10", lsn=Lsn(START + 35))
     assert ledger.windows.to_merge(ready).copies == {}
     ledger.loads.finish_copy(ready, copy_id="late", oid=3, files=[entry(3, version=0)])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.flow.load.request import Fill, ReadRequest
 from penstock.flow.load.spark_copy import copied_files, copy_tables
 from penstock.flow.load.waiting import wait_for_open_transactions
 from penstock.ledger import new_attempt
@@ -40,8 +41,12 @@ def copy_waiting(env: PipelineEnv, *, wait: float = 20) -> list[str]:
         oids = [table.oid for table in tables]
         with session.connect(ctx.source, what="test") as conn:
             sources = [each for each in catalog.published_tables(conn, ctx.pipeline.publication) if each.oid in oids]
-        ctx.ledger.loads.start_copy(env.name, copy_id=copy_id, snapshot=exported.snapshot, lsn=exported.lsn, oids=oids)
-        copy_tables(ctx, exported, copy_id, sources, copy_without_spark)
+        requests = [ReadRequest(each, Fill()) for each in sources]
+        reads = [each.new for each in requests]
+        ctx.ledger.loads.start_reads(
+            env.name, copy_id=copy_id, snapshot=exported.snapshot, lsn=exported.lsn, reads=reads
+        )
+        copy_tables(ctx, exported, copy_id, requests, copy_without_spark)
     for oid in oids:
         ctx.ledger.loads.finish_copy(
             env.name, copy_id=copy_id, oid=oid, files=copied_files(ctx, copy_id, oid, "t") or []

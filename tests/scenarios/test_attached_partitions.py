@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from penstock.flow.load import fetch as fetching
+from penstock.flow.load import read as reading
 from penstock.flow.load import run as rebuild
 from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
@@ -207,14 +207,14 @@ def test_a_second_partition_attached_while_the_first_is_read_is_read_with_it(
             "update keyed set n = 1 where id in (302, 402)",
         ]
     )
-    whole = fetching.copy_tables
+    whole = reading.copy_tables
 
     def copy_tables(*arguments: Any, **options: Any) -> Any:
         found = whole(*arguments, **options)
         env16.land(next(meanwhile))
         return found
 
-    monkeypatch.setattr(fetching, "copy_tables", copy_tables)
+    monkeypatch.setattr(reading, "copy_tables", copy_tables)
     assert env16.wake()
 
     assert equal(env16)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from penstock.flow.load import fetch as fetching
+from penstock.flow.load import read as reading
 from penstock.ledger.loads import Loads
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin
@@ -191,9 +191,9 @@ class KilledError(Exception):
 
 
 STEPS = (
-    (Loads, "start_fetch", "before"),
-    (Loads, "start_fetch", "after"),
-    (fetching, "copy_tables", "after"),
+    (Loads, "start_reads", "before"),
+    (Loads, "start_reads", "after"),
+    (reading, "copy_tables", "after"),
     (Loads, "land", "before"),
     (Loads, "land", "after"),
 )
@@ -245,14 +245,14 @@ def test_a_table_that_changes_while_its_columns_are_read_goes_on_exactly(
             "update t set id = -id; update t set a = 2 where id % 3 = 0",
         ]
     )
-    whole = fetching.copy_tables
+    whole = reading.copy_tables
 
     def copy_tables(*arguments: Any, **options: Any) -> Any:
         found = whole(*arguments, **options)
         env16.land(next(meanwhile))
         return found
 
-    monkeypatch.setattr(fetching, "copy_tables", copy_tables)
+    monkeypatch.setattr(reading, "copy_tables", copy_tables)
     assert env16.wake()
 
     equal(env16)

@@ -15,7 +15,7 @@ from penstock.errors import SourceError, Trouble
 from penstock.flow.context import Context
 from penstock.flow.load import bootstrap
 from penstock.flow.load import run as rebuild
-from penstock.flow.load.resync_request import resync_lines
+from penstock.flow.load.resync import resync_lines
 from penstock.flow.recover import run as recover
 from penstock.flow.spark_job import SparkJob
 from tests.pipeline_env import PipelineEnv, copy_without_spark

@@ -26,7 +26,7 @@ from penstock.flow import status
 from penstock.flow.capture import run as capture
 from penstock.flow.changelog import run as changelog
 from penstock.flow.load import run as rebuild
-from penstock.flow.load.drop_table import discard
+from penstock.flow.load.run import discard
 from penstock.flow.maintain import run as maintain
 from penstock.flow.maintain.run import MaintenanceRun
 from penstock.flow.merge import lake_lock

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -16,10 +18,11 @@ from penstock.flow import status
 from penstock.flow.load import run as rebuild
 from penstock.flow.load.run import Replay
 from penstock.flow.spark_job import SparkJob
+from penstock.source.session import SourceSession
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Database, Server
 from tests.conftest import HASTY, LakeCatalog, NewServer
-from tests.pipeline_env import PipelineEnv
+from tests.pipeline_env import PipelineEnv, copy_without_spark
 from tests.scenarios.recovery import AFTER, LOST, SHOP, equal, follows, shown, traces
 
 pytestmark = pytest.mark.spark
@@ -282,3 +285,33 @@ def kept(env: PipelineEnv, ids: list[str], table: str) -> list[tuple[object, ...
     (which,) = (each.id for each in rebuilds if each.name == table and each.id in ids)
     found = env.spark.sql(f"select * from lake.{env.name}._penstock_old_{which}.public.{table}")
     return sorted(tuple(row) for row in found.collect())
+
+
+def test_a_resync_reads_the_catalog_in_its_snapshot_and_once_after(
+    landing_env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = landing_env16
+    env.begin("create table first (id int primary key)")
+    env.sql("create table t (id int primary key); insert into t values (1); create table u (id int primary key)")
+    env.capture()
+    statements, records = Counter[str](), SourceSession.records
+
+    def counted(self: SourceSession, record: Any, name: str, **values: Any) -> Any:
+        statements[name] += 1
+        return records(self, record, name, **values)
+
+    def copied(job: SparkJob) -> None:
+        if job.application.stem != "copy_tables":
+            raise InterruptedError
+        copy_without_spark(job)
+
+    monkeypatch.setattr(SourceSession, "records", counted)
+    with pytest.raises(InterruptedError):
+        rebuild.resync(env.ctx, ["public.t", "public.u"], copied)
+
+    assert [each.state for each in env.ctx.ledger.loads.builds(env.name)] == ["building", "building"]
+    assert {name: count for name, count in statements.items() if name.startswith("catalog/")} == {
+        "catalog/relations": 2,
+        "catalog/heaps": 2,
+        "catalog/columns": 2,
+    }

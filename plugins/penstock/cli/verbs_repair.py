@@ -87,7 +87,7 @@ def resync(
         raise typer.BadParameter("expected either --table, once or more, or --new")
     from penstock.cli import context
     from penstock.flow.load import run
-    from penstock.flow.load.resync_request import resync_lines
+    from penstock.flow.load.resync import resync_lines
 
     def ask(ctx: Context) -> Answer:
         chosen = None if new else tables

@@ -139,7 +139,7 @@ class LakeReader:
             raise _unreachable(error) from None
 
     def drop(self, target: Target) -> None:
-        """Take a table's name away, if it is there; its files stay (`penstock.flow.load.drop_table` sees to them). Raises LakeError."""
+        """Take a table's name away, if it is there; its files stay (`penstock.flow.load.run.discard` sees to them). Raises LakeError."""
         from pyiceberg.exceptions import NoSuchTableError  # noqa: PLC0415
 
         try:

@@ -11,7 +11,7 @@ table's pointer and the ledger's row together; the switch itself is part of a cu
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -41,7 +41,7 @@ OPEN: tuple[LoadState, ...] = ("copying", "building", "ready")
 
 @dataclass(frozen=True)
 class NewBuild:
-    """Order a table to be built; one without a copy begins with copying."""
+    """Order a table to be built from the files of a copy: an earlier one's, or those that are about to be read."""
 
     id: str
     cause: LoadCause
@@ -52,14 +52,20 @@ class NewBuild:
 
 
 @dataclass(frozen=True)
-class NewFetch:
-    """Order the fetch of one table's columns, by attnum, or of its `leaves`' rows; `whole` and `stays` are as in `LoadRecord`."""
+class NewRead:
+    """Say which rows of a table are about to be read: all columns of them where `attnums` are not given.
+
+    A resync has a `build`; its table looks as that says. `leaves` names the partitions of which rows are read; `whole` and `stays` are
+    as in `LoadRecord`.
+    """
 
     oid: int
-    attnums: Collection[int]
-    whole: bool
+    cause: LoadCause = "first"
+    attnums: Collection[int] | None = None
+    whole: bool = False
     stays: Sequence[Sequence[Sequence[Any]]] | None = None
     leaves: Sequence[str] = ()
+    build: NewBuild | None = None
 
 
 @dataclass(frozen=True)
@@ -111,45 +117,39 @@ class Loads(Part):
             ((after,),) = transaction.rows("loads/copy_due", name=name, snapshot=copied.snapshot)
             return Lsn(after)
 
-    def start_copy(self, name: str, *, copy_id: str, snapshot: str, lsn: Lsn, oids: Sequence[int]) -> list[LoadRecord]:
-        """Note that these tables are copied for the first time under one snapshot; their unfinished older copies are forgotten.
+    def start_reads(
+        self, name: str, *, copy_id: str, snapshot: str, lsn: Lsn, reads: Sequence[NewRead]
+    ) -> list[LoadRecord]:
+        """Note that rows of these tables are read under one snapshot; what an earlier run left unfinished of them is forgotten.
 
-        Raises LedgerError("ledger-conflict") when a table is unknown or dropped.
+        A first copy moves the table's own state, and may be of a pipeline that is not bootstrapped. Raises LedgerError("rebuild-open") when a
+        table is being rebuilt in place already; "ledger-conflict" when a table is unknown or dropped, or its resync is not being
+        copied any more; "pipeline-halted", "not-bootstrapped".
         """
+        oids, first = [each.oid for each in reads], any(each.cause == "first" for each in reads)
         with self.transaction() as transaction:
-            lock(transaction, name)
-            chosen = {"name": name, "copy_id": copy_id, "oids": list(oids)}
-            transaction.change("loads/forget_unlanded", first=True, **chosen)
-            if transaction.change("tables/start_copy_of_tables", **chosen) != len(set(oids)):
+            (lock if first else lock_active)(transaction, name)
+            already = loads(transaction, name, BUILDS, states=OPEN)
+            chosen = {"name": name, "copy_id": copy_id, "oids": oids}
+            transaction.change("loads/forget_unlanded", first=first, **chosen)
+            if first and transaction.change("tables/start_copy_of_tables", **chosen) != len(set(oids)):
                 raise LedgerError(
                     "ledger-conflict",
                     f"expected {len(set(oids))} known tables of {name} to copy, but some are unknown or dropped; "
                     "save the source's tables, then start over",
                 )
-            reads = [_read(oid, "first") for oid in oids]
-            transaction.change(
-                "loads/start_reads", reads=Jsonb(reads), snapshot=snapshot, lsn=lsn, name=name, copy_id=copy_id
-            )
-            return loads(transaction, name, COPIES, copy_id=copy_id, kept=True)
-
-    def start_fetch(self, name: str, *, copy_id: str, snapshot: str, lsn: Lsn, orders: Sequence[NewFetch]) -> None:
-        """Note that columns or rows of these tables are read as of a position; what an earlier run left unfinished is forgotten.
-
-        Raises LedgerError("pipeline-halted" | "not-bootstrapped").
-        """
-        with self.transaction() as transaction:
-            lock_active(transaction, name)
-            oids = [each.oid for each in orders]
-            transaction.change("loads/forget_unlanded", name=name, copy_id=copy_id, oids=oids, first=False)
-            reads = [
-                _read(each.oid, "columns" if each.stays is None else "partitions", **_of_fetch(each)) for each in orders
-            ]
-            transaction.change(
-                "loads/start_reads", reads=Jsonb(reads), snapshot=snapshot, lsn=lsn, name=name, copy_id=copy_id
-            )
+            listed = Jsonb([_read(each) for each in reads])
+            given = {"reads": listed, "snapshot": snapshot, "lsn": lsn, "name": name, "copy_id": copy_id}
+            try:
+                started = transaction.change("loads/start_reads", **given)
+            except pg.UniqueViolation:
+                raise _clash([each.build for each in reads if each.build is not None], already) from None
+            if not first and started != len(reads):
+                raise _conflict(name, "to be copying")
+            return loads(transaction, name, (*COPIES, *FETCHES), copy_id=copy_id)
 
     def start(self, name: str, orders: Sequence[NewBuild]) -> list[LoadRecord]:
-        """Begin to build tables, all or none.
+        """Begin to build tables from copies that are there, all or none.
 
         Raises LedgerError("rebuild-open") when a table is being rebuilt in place already, or a place is being filled;
         "ledger-conflict" when a copy to begin with was forgotten meanwhile; "pipeline-halted", "not-bootstrapped".
@@ -161,7 +161,7 @@ class Loads(Part):
                 try:
                     began = transaction.change("loads/start_load", name=name, **_row(order))
                 except pg.UniqueViolation:
-                    raise LedgerError("rebuild-open", _clash(order, already)) from None
+                    raise _clash([order], already) from None
                 if not began:
                     raise LedgerError(
                         "ledger-conflict",
@@ -170,27 +170,6 @@ class Loads(Part):
                     )
             wanted = {order.id for order in orders}
             return [each for each in loads(transaction, name, BUILDS, states=OPEN) if each.id in wanted]
-
-    def copy_again(
-        self,
-        name: str,
-        *,
-        copy_id: str,
-        snapshot: str,
-        lsn: Lsn,
-        facts: Mapping[str, TableFacts],
-        places: Mapping[str, tuple[str, ...]],
-    ) -> None:
-        """Note that the tables of these resyncs, by id, are being copied under one snapshot, as they look now.
-
-        The tables' own state stays as it is. Raises LedgerError("ledger-conflict") when one is no longer copying.
-        """
-        listed = [{"id": id_, **facts_to_json(table), "place": places[id_]} for id_, table in facts.items()]
-        with self.transaction() as transaction:
-            lock_active(transaction, name)
-            chosen = {"copy_id": copy_id, "snapshot": snapshot, "lsn": lsn}
-            if transaction.change("loads/copy_loads", name=name, loads=Jsonb(listed), **chosen) != len(facts):
-                raise _conflict(name, "to be copying")
 
     def finish_copy(self, name: str, *, copy_id: str, oid: int, files: Sequence[FileEntry]) -> LoadRecord:
         """Note that one table is copied; finishing a first copy again returns it.
@@ -308,13 +287,19 @@ def give_up(
     return transaction.change("loads/give_up_loads", name=name, reason=reason, **chosen)
 
 
-def _read(oid: int, cause: LoadCause, **of_fetch: Any) -> dict[str, Any]:
-    return {"oid": oid, "cause": cause, "attnums": None, "whole": False, "stays": None, "leaves": []} | of_fetch
-
-
-def _of_fetch(order: NewFetch) -> dict[str, Any]:
-    found = {"attnums": list(order.attnums), "leaves": list(order.leaves)}
-    return {**found, "whole": order.whole, "stays": order.stays}
+def _read(read: NewRead) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "oid": read.oid,
+        "cause": read.cause,
+        "whole": read.whole,
+        "stays": read.stays,
+        "leaves": list(read.leaves),
+    }
+    if read.attnums is not None:
+        found["attnums"] = list(read.attnums)
+    if read.build is not None:
+        found |= {"id": read.build.id, "place": read.build.place, **facts_to_json(read.build.facts)}
+    return found
 
 
 def _landed(files: Sequence[FileEntry]) -> dict[str, Any]:
@@ -327,7 +312,6 @@ def _row(order: NewBuild) -> dict[str, object]:
     return {
         "id": order.id,
         "cause": order.cause,
-        "state": "copying" if order.copy_id is None else "building",
         "oid": facts.oid,
         "schema": facts.schema,
         "table": facts.name,
@@ -341,19 +325,21 @@ def _row(order: NewBuild) -> dict[str, object]:
     }
 
 
-def _clash(order: NewBuild, already: Sequence[LoadRecord]) -> str:
-    table = f"{order.facts.schema}.{order.facts.name}"
-    shadow = order.cause == "shadow"
-    in_the_way = (
-        each
-        for each in already
-        if each.place == order.place or (each.oid == order.facts.oid and not shadow and each.cause != "shadow")
+def _clash(orders: Sequence[NewBuild], already: Sequence[LoadRecord]) -> LedgerError:
+    """Make the error of orders of which one is in the way of a build that is open."""
+    pairs = ((order, each) for order in orders for each in already if _in_the_way(order, each))
+    order, other = next(pairs, (orders[0], None))
+    which = f"{other.cause} {other.id} (since {other.started_at:%F %T} UTC)" if other else "another one"
+    return LedgerError(
+        "rebuild-open",
+        f"expected no open rebuild of {order.facts.schema}.{order.facts.name}, but {which} is not done; let it end by running that "
+        "verb again, or abandon it, then start over",
     )
-    which = next((f"{each.cause} {each.id} (since {each.started_at:%F %T} UTC)" for each in in_the_way), "another one")
-    return (
-        f"expected no open rebuild of {table}, but {which} is not done; let it end by running that verb again, "
-        "or abandon it, then start over"
-    )
+
+
+def _in_the_way(order: NewBuild, other: LoadRecord) -> bool:
+    in_place = "shadow" not in (order.cause, other.cause)
+    return other.place == order.place or (in_place and other.oid == order.facts.oid)
 
 
 def _conflict(name: str, need: str) -> LedgerError:

@@ -85,7 +85,7 @@ class TableRecord(Row):
 class LoadRecord(Row):
     """Hold rows of one table that were read under one snapshot (text of pg_current_snapshot()), and what became of them.
 
-    Every transaction that the snapshot sees had committed before `lsn`, 0 before anything is read; of a copy some that it does
+    Every transaction that the snapshot sees had committed before `lsn`; of a copy some that it does
     not see had, too. What it does not see lies in windows after `needs_after`. The `files` lie in the folder of `copy_id`, and have
     columns of these `attnums`. Of fetched columns `whole` says that these are the values of all rows: then what was landed of them
     before counts for nothing. Fetched rows of partitions replace all rows of before that are within none of the bounds that `stays` has.
@@ -109,7 +109,7 @@ class LoadRecord(Row):
     identity: str
     columns: tuple[MirrorColumn, ...]
     accepted: Accepted
-    copy_id: str | None
+    copy_id: str
     snapshot: str
     lsn: Lsn
     needs_after: Lsn

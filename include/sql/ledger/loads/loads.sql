@@ -14,5 +14,5 @@ where
     and (%(copy_id)s::text is null or l.copy_id = %(copy_id)s)
     and (%(oid)s::oid is null or l.oid = %(oid)s)
     and (%(after)s::pg_lsn is null or l.lsn > %(after)s)
-    and (not %(kept)s or (l.era = p.era and l.copy_id is not null and l.files is not null))
+    and (not %(kept)s or (l.era = p.era and l.files is not null))
 order by l.started_at, l.id, l.oid

@@ -18,7 +18,7 @@ set
 from penstock.table as t, penstock.pipeline as p
 where
     l.pipeline = %(name)s and t.pipeline = l.pipeline and t.oid = l.oid and p.name = l.pipeline and l.era = p.era
-    and l.cause in ('first', 'resync') and l.copy_id is not null and l.files is not null
+    and l.cause in ('first', 'resync') and l.files is not null
     and not exists (
         select from penstock.load as b
         where

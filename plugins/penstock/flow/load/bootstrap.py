@@ -8,23 +8,25 @@ paused, and the others continue.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 
+from penstock.contract.manifest import FileEntry
 from penstock.errors import LakeError, PenstockError, SourceError, Trouble
 from penstock.flow import landing_mark, table_status
 from penstock.flow.context import Context
-from penstock.flow.load.blockers import why_no_copy
-from penstock.flow.load.spark_copy import TRIES, copied_files, copy_tables, passes, tables_at
-from penstock.flow.load.watch import Earlier
+from penstock.flow.load.read import Reads, catalog_at, read_tables
+from penstock.flow.load.request import Fill, ReadRequest
+from penstock.flow.load.spark_copy import Earlier
+from penstock.flow.load.waiting import why_no_copy
 from penstock.flow.schema import publication_options
 from penstock.flow.schema.names import table_facts
 from penstock.flow.spark_job import Submit
-from penstock.ledger import new_attempt
-from penstock.ledger.table_records import TableRecord
+from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.lsn import Lsn
 from penstock.shapes.source_table import SourceTable
 from penstock.source import publication, server_info, session, slot
+from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.publication import PublicationFacts
 from penstock.source.slot import Exported
 from penstock.units import several
@@ -68,26 +70,74 @@ def _alone(ctx: Context) -> AbstractContextManager[None]:
 
 
 def _copy_all(ctx: Context, submit: Submit) -> list[str]:
-    _collect(ctx)
-    tried: dict[int, str] = {}
-    failures: Mapping[int, PenstockError] = {}
-    for tries_left in reversed(range(TRIES)):
-        again = ctx.ledger.pipelines.get(ctx.name).position is not None
-        if again and not _uncopied(ctx):
-            break
-        with _snapshot(ctx) as exported:
-            sources = tables_at(ctx, exported, sizes=True)
-            tables = [table for table in _uncopied(ctx) if table.oid in sources]
-            if not tables:  # they were dropped, or left the publication: the first capture notes it
-                break
-            if again:
-                ctx.progress(_why_again(ctx, tables, failures))
-            tried |= {table.oid: table.qualified for table in tables}
-            failures = _copy(ctx, exported, [sources[table.oid] for table in tables], submit)
-        _give_up(ctx, {oid: error for oid, error in failures.items() if not (tries_left and passes(error))})
+    copies = _FirstCopies(ctx)
+    failures = read_tables(ctx, copies, submit)
+    _give_up(ctx, failures)
     ctx.ledger.pipelines.finish_bootstrap(ctx.name)
     copied = {table.oid for table in ctx.ledger.tables.all(ctx.name) if table.state == "copied"}
-    return [name for oid, name in tried.items() if oid in copied]
+    return [name for oid, name in copies.tried.items() if oid in copied]
+
+
+class _FirstCopies(Reads):
+    """Copy what has no copy yet; `tried` are the names of the tables that this run has copied or wanted to, by oid."""
+
+    seen_by_capture = True
+
+    def __init__(self, ctx: Context) -> None:
+        super().__init__(ctx)
+        self.tried: dict[int, str] = {}
+        self._gone: set[int] = set()
+        self._again = False
+
+    def waits(self, but: Collection[int]) -> bool:
+        """Return whether there is no slot yet, or a table to copy."""
+        self._again = self.ctx.ledger.pipelines.get(self.ctx.name).position is not None
+        return not self._again or bool({table.oid for table in _uncopied(self.ctx)} - self._gone - set(but))
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Exported]:
+        """Hold the new slot's own snapshot, or a later one for what that could not finish."""
+        ctx = self.ctx
+        left_over = None if self._again else _left_over(ctx)
+        if self._again or left_over is not None:
+            with slot.export_snapshot(ctx.source) as exported:
+                if left_over is not None:
+                    _record(ctx, exported, left_over)
+                yield exported
+            return
+        _intend(ctx, made=True)
+        timeout = ctx.pipeline.source.slot_timeout
+        with slot.create_exporting(ctx.source, ctx.pipeline.slot, timeout=timeout) as exported:
+            _record(ctx, exported, exported.lsn)
+            yield exported
+
+    def requests(
+        self, found: CatalogSnapshot, but: Collection[int]
+    ) -> tuple[Sequence[ReadRequest], Mapping[int, PenstockError]]:
+        """Return the tables to copy; those that were dropped, or left the publication, are left to the first capture."""
+        ctx, sources = self.ctx, found.by_oid
+        uncopied = [table for table in _uncopied(ctx) if table.oid not in but]
+        self._gone |= {table.oid for table in uncopied} - sources.keys()
+        tables = [table for table in uncopied if table.oid in sources]
+        if self._again and tables:
+            ctx.progress(_why_again(ctx, tables, self.failed))
+        self.tried |= {table.oid: table.qualified for table in tables}
+        chosen = [sources[table.oid] for table in tables]
+        refused = _blocked(ctx, chosen, found.publication) | _save(ctx, chosen)
+        return [ReadRequest(table, Fill()) for table in chosen if table.oid not in refused], refused
+
+    def unlanded(self) -> Sequence[LoadRecord]:
+        """Return what is being copied for the first time; a rebuild's copy is none of the bootstrap's business."""
+        ours = {(table.oid, table.copy_id) for table in self.ctx.ledger.tables.all(self.ctx.name)}
+        copying = self.ctx.ledger.loads.copies(self.ctx.name, state="copying")
+        return [each for each in copying if (each.oid, each.copy_id) in ours]
+
+    def land(self, load: LoadRecord, files: Sequence[FileEntry], _now: SourceTable | None) -> PenstockError | None:
+        self.ctx.ledger.loads.finish_copy(self.ctx.name, copy_id=load.copy_id, oid=load.oid, files=files)
+        return None
+
+    def earlier(self) -> Earlier:
+        return _earlier(self.ctx)
 
 
 def _why_again(ctx: Context, tables: Sequence[TableRecord], failures: Mapping[int, PenstockError]) -> str:
@@ -104,26 +154,6 @@ def _earlier(ctx: Context) -> Earlier:
     whole = {(table.oid, table.copy_id) for table in ctx.ledger.tables.all(ctx.name) if table.state == "copied"}
     copies = [each for each in ctx.ledger.loads.copies(ctx.name, state="landed") if (each.oid, each.copy_id) in whole]
     return Earlier(len(copies), sum(len(each.files) for each in copies), sum(each.rows for each in copies))
-
-
-@contextmanager
-def _snapshot(ctx: Context) -> Iterator[Exported]:
-    """Hold a snapshot to copy under: the new slot's own, or a later one for what that could not finish."""
-    if ctx.ledger.pipelines.get(ctx.name).position is None:
-        left_over = _left_over(ctx)
-        if left_over is None:
-            _intend(ctx, made=True)
-            timeout = ctx.pipeline.source.slot_timeout
-            with slot.create_exporting(ctx.source, ctx.pipeline.slot, timeout=timeout) as exported:
-                _record(ctx, exported, exported.lsn)
-                yield exported
-            return
-        with slot.export_snapshot(ctx.source) as exported:
-            _record(ctx, exported, left_over)
-            yield exported
-        return
-    with slot.export_snapshot(ctx.source) as exported:
-        yield exported
 
 
 def _left_over(ctx: Context) -> Lsn | None:
@@ -158,7 +188,9 @@ def _intend(ctx: Context, *, made: bool) -> None:
     """Write down that a slot is about to be made or adopted, so that a slot found after a crash is known to be ours."""
     with session.connect(ctx.source, what=f"{ctx.name}:bootstrap") as conn:
         server = server_info.read_server(conn)
-        published = _publication(ctx, conn)
+        published = publication.read_publication(conn, ctx.pipeline.publication)
+        if published is None:
+            raise _unpublished(ctx)
         publication_options.begin(ctx, published)
         ctx.ledger.pipelines.intend_slot(
             ctx.name,
@@ -170,23 +202,15 @@ def _intend(ctx: Context, *, made: bool) -> None:
         )
 
 
-def _publication(ctx: Context, conn: session.SourceSession) -> PublicationFacts:
-    name = ctx.pipeline.publication
-    found = publication.read_publication(conn, name)
-    if found is None:
-        raise SourceError("publication-missing", f"expected publication {name} before its slot is made, found none")
-    return found
-
-
 def _record(ctx: Context, exported: Exported, position: Lsn) -> None:
     """Write tables and slot into the ledger: from here the pipeline has a position.
 
     The tables are as the snapshot sees them, so the first capture notices whatever changed since.
     """
-    tables = tables_at(ctx, exported)
+    tables = catalog_at(ctx, exported, sizes=False).tables
     with session.connect(ctx.source, what=f"{ctx.name}:bootstrap") as conn:
         time = server_info.position(conn).time
-    ctx.ledger.tables.save(ctx.name, [table_facts(ctx, table) for table in tables.values()])
+    ctx.ledger.tables.save(ctx.name, [table_facts(ctx, table) for table in tables])
     ctx.ledger.pipelines.record_slot(ctx.name, consistent_point=position, source_time=time)
     ctx.progress(f"slot {ctx.pipeline.slot} is consistent at {position}; {several(len(tables), 'table')} to copy")
 
@@ -196,28 +220,15 @@ def _uncopied(ctx: Context) -> list[TableRecord]:
     return [table for table in ctx.ledger.tables.all(ctx.name) if table.state in UNCOPIED and table.joined_lsn is None]
 
 
-def _copy(
-    ctx: Context, exported: Exported, sources: Sequence[SourceTable], submit: Submit
-) -> Mapping[int, PenstockError]:
-    """Copy these tables under one snapshot; return why some could not be, by oid."""
-    refused = _blocked(ctx, sources) | _save(ctx, sources)
-    chosen = [table for table in sources if table.oid not in refused]
-    if not chosen:
-        return refused
-    copy_id, earlier = new_attempt(), _earlier(ctx)
-    ctx.ledger.loads.start_copy(
-        ctx.name, copy_id=copy_id, snapshot=exported.snapshot, lsn=exported.lsn, oids=[table.oid for table in chosen]
-    )
-    try:
-        return refused | copy_tables(ctx, exported, copy_id, chosen, submit, earlier=earlier)
-    finally:
-        _collect(ctx)
+def _unpublished(ctx: Context) -> SourceError:
+    name = ctx.pipeline.publication
+    return SourceError("publication-missing", f"expected publication {name} before its slot is made, found none")
 
 
-def _blocked(ctx: Context, sources: Sequence[SourceTable]) -> dict[int, PenstockError]:
+def _blocked(ctx: Context, sources: Sequence[SourceTable], events: PublicationFacts | None) -> dict[int, PenstockError]:
     """Return the tables that would differ again after their copy; the preflight of a new pipeline refuses them."""
-    with session.connect(ctx.source, what=f"{ctx.name}:bootstrap") as conn:
-        events = _publication(ctx, conn)
+    if events is None:
+        raise _unpublished(ctx)
     found = ((table.oid, why_no_copy(table, events, joining=True)) for table in sources)
     return {oid: error for oid, error in found if error}
 
@@ -244,15 +255,3 @@ def _give_up(ctx: Context, failures: Mapping[int, PenstockError]) -> None:
     for oid, error in failures.items():
         reason = f"{known[oid].qualified} could not be copied: {error} Follow {error.runbook}, then resync the table"
         table_status.stop(ctx, known[oid], Trouble("copy-failed", reason, "copy"))
-
-
-def _collect(ctx: Context) -> None:
-    """Record the tables whose copy is proved by its result file, whatever became of the run that made it."""
-    ours = {(table.oid, table.copy_id): table.qualified for table in ctx.ledger.tables.all(ctx.name)}
-    with ctx.ledger.session():
-        for copying in ctx.ledger.loads.copies(ctx.name, state="copying"):
-            if (copying.oid, copying.id) not in ours:  # a rebuild's, which is none of the bootstrap's business
-                continue
-            files = copied_files(ctx, copying.id, copying.oid, ours[copying.oid, copying.id])
-            if files is not None:
-                ctx.ledger.loads.finish_copy(ctx.name, copy_id=copying.id, oid=copying.oid, files=files)

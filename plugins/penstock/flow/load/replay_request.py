@@ -14,7 +14,7 @@ from penstock.errors import ConfigError, LakeError
 from penstock.flow.context import Context
 from penstock.flow.guards import require_named, require_running
 from penstock.flow.load.position import resolve_position
-from penstock.flow.load.resync_request import not_ready, open_rebuilds
+from penstock.flow.load.resync import not_ready, open_rebuilds
 from penstock.flow.merge import rebuild_plan
 from penstock.jobs.pointers import rebuilt
 from penstock.ledger.json_codec import column_from_json

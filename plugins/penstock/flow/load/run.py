@@ -8,31 +8,32 @@ tables continue, and so do these. Every step looks at what is there: run the sam
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from penstock.compare.lake_reader import Target, lake_reader, sql_catalog
 from penstock.conditions import Directive
 from penstock.errors import LakeError, LedgerError, PenstockError
 from penstock.flow import table_status
 from penstock.flow.capture import run as capture
 from penstock.flow.context import Context
 from penstock.flow.guards import require_named
-from penstock.flow.load import build, copy, replay_request
-from penstock.flow.load import fetch as fetching
-from penstock.flow.load import resync_request as requests
-from penstock.flow.load.drop_table import discard
+from penstock.flow.load import build, replay_request
+from penstock.flow.load import resync as requests
+from penstock.flow.load.fetch import fetch
+from penstock.flow.load.read import read_tables, retried
 from penstock.flow.load.replay_request import Replay
 from penstock.flow.load.spark_copy import together
 from penstock.flow.merge import run as merge
 from penstock.flow.merge.attempt import about_to_publish
 from penstock.flow.spark_job import Submit
-from penstock.jobs.pointers import rebuilt
-from penstock.ledger import new_attempt
-from penstock.ledger.loads import NewBuild
+from penstock.jobs.maintenance_plan import OldTable
+from penstock.jobs.pointers import place_of
+from penstock.lake.names import folder_of
+from penstock.ledger import iceberg_pointers, new_attempt
 from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.lsn import Lsn
 
-_TRIES = 5
 _PAUSE_SECONDS = 2.0
 _FLUSH_SECONDS = 0.2
 _IDLE_SECONDS = 10.0
@@ -50,17 +51,17 @@ def resync(ctx: Context, tables: Sequence[str] | None, submit: Submit, *, woken:
     records = requests.to_copy(ctx, tables, woken=woken)
     with _held(ctx, records):
         if tables is None:
-            fetched = fetching.fetch(ctx, records, submit)
-            records = requests.fit_to_copy(ctx, [record for record in records if record.oid not in fetched])
-        rebuilds = requests.open_rebuilds(ctx, [record.oid for record in records], "resync")
-        new = [record for record in records if record.oid not in rebuilds]
-        started = ctx.ledger.loads.start(ctx.name, _new_resyncs(ctx, new)) if new else []
-        ids = _ids(ctx, list(rebuilds.values()), started)
-        failed = _noted(ctx, copy.copy(ctx, ids, submit))
-        build.build(ctx, [each for each in ids if each not in failed], submit)
+            fetched = fetch(ctx, records, submit)
+            records = [record for record in records if record.oid not in fetched]
+        going_on = requests.open_rebuilds(ctx, [record.oid for record in records], "resync")
+        _say_continued(ctx, going_on.values())
+        copies = requests.Copies(ctx, records, going_on, named=tables is not None)
+        failed = copies.final(read_tables(ctx, copies, submit)) if records else {}
+        _note(ctx, records, failed)
+        build.build(ctx, [id_ for oid, id_ in copies.ids.items() if oid not in failed], submit)
         if failed:
             raise together(list(failed.values()))
-    return ids
+    return list(copies.ids.values())
 
 
 def replay(ctx: Context, request: Replay, submit: Submit) -> list[str]:
@@ -76,7 +77,8 @@ def replay(ctx: Context, request: Replay, submit: Submit) -> list[str]:
         new = [each for each in found if each.place not in there]
         orders = [each.order(new_attempt(), ctx.pipeline.namespace) for each in new]
         started = ctx.ledger.loads.start(ctx.name, orders) if orders else []
-        ids = _ids(ctx, list(there.values()), started)
+        _say_continued(ctx, there.values())
+        ids = [each.id for each in (*there.values(), *started)]
         build.build(ctx, ids, submit)
     return ids
 
@@ -89,21 +91,24 @@ def switch(ctx: Context, ids: Sequence[str], submit: Submit) -> bool:
     earlier place first, is left to the next merge. Raises LakeError("rebuild-given-up"), and what capture and merge
     raise, after some tries.
     """
-    for attempt_number in range(_TRIES):
-        waiting = [each for each in ctx.ledger.loads.builds(ctx.name, states=["ready"]) if each.id in ids]
-        needed = [*(each.lsn for each in waiting), *_fetched(ctx)]
-        if not needed:
-            break
+    held = False  # another cut has to come first
+
+    def merge_once(_: Collection[str]) -> Mapping[str, PenstockError]:
+        nonlocal held
         try:
-            _capture_through(ctx, max(needed))
+            _capture_through(ctx, max(_needed(ctx, ids)))
             _let_publish(ctx)
-            if merge.merge(ctx, submit) is None:
-                break
+            held = merge.merge(ctx, submit) is None
         except PenstockError as error:
-            if error.directive is not Directive.RETRY or attempt_number == _TRIES - 1:
-                raise
-            ctx.progress(f"{error}; trying again")
-            time.sleep(_PAUSE_SECONDS)
+            if error.directive is Directive.RETRY:
+                ctx.progress(f"{error}; trying again")
+                time.sleep(_PAUSE_SECONDS)
+            return {"switch": error}
+        return {}
+
+    failed = retried(lambda but: not but and not held and bool(_needed(ctx, ids)), merge_once)
+    for error in failed.values():
+        raise error
     return _all_done(ctx, ids)
 
 
@@ -147,11 +152,12 @@ def _let_publish(ctx: Context) -> None:
         time.sleep(1)
 
 
-def _fetched(ctx: Context) -> list[Lsn]:
-    """Return the positions of the values that were fetched and that no merge has taken yet."""
+def _needed(ctx: Context, ids: Sequence[str]) -> list[Lsn]:
+    """Return the positions of the rebuilt tables that wait for their names, and of what was fetched and no merge has taken yet."""
+    ready = [each.lsn for each in ctx.ledger.loads.builds(ctx.name, states=["ready"]) if each.id in ids]
     through = {each.oid: each.complete_through for each in ctx.ledger.tables.all(ctx.name) if each.state == "ready"}
     landed = (each for each in ctx.ledger.loads.fetches(ctx.name) if each.state == "landed")
-    return [each.lsn for each in landed if each.lsn > (through.get(each.oid) or each.lsn)]
+    return ready + [each.lsn for each in landed if each.lsn > (through.get(each.oid) or each.lsn)]
 
 
 def _capture_through(ctx: Context, needed: Lsn) -> None:
@@ -164,25 +170,13 @@ def _capture_through(ctx: Context, needed: Lsn) -> None:
             time.sleep(_FLUSH_SECONDS)  # what was committed asynchronously
 
 
-def _noted(ctx: Context, failed: Mapping[str, PenstockError]) -> Mapping[str, PenstockError]:
+def _note(ctx: Context, records: Sequence[TableRecord], failed: Mapping[int, PenstockError]) -> None:
     """Note with each table, once, why it could not be copied."""
-    known = {each.id: each for each in ctx.ledger.loads.builds(ctx.name, states=None)}
-    for id_, error in failed.items():
-        table, message = known[id_], f"{known[id_].qualified} was not copied: {error}"
-        ctx.ledger.events.add_on_change(
-            ctx.name, slug=error.slug, level="warning", table_oid=table.oid, message=message
-        )
+    names = {record.oid: record.qualified for record in records}
+    for oid, error in failed.items():
+        message = f"{names[oid]} was not copied: {error}"
+        ctx.ledger.events.add_on_change(ctx.name, slug=error.slug, level="warning", table_oid=oid, message=message)
         ctx.progress(message)
-    return failed
-
-
-def _new_resyncs(ctx: Context, records: Sequence[TableRecord]) -> list[NewBuild]:
-    facts = requests.present_facts(ctx, records)
-    ids = {oid: new_attempt() for oid in facts}
-    namespace = ctx.pipeline.namespace
-    return [
-        NewBuild(ids[oid], "resync", table, rebuilt(namespace, table.target, ids[oid])) for oid, table in facts.items()
-    ]
 
 
 def _going_on(
@@ -204,10 +198,9 @@ def _going_on(
     return going_on
 
 
-def _ids(ctx: Context, going_on: Sequence[LoadRecord], started: Sequence[LoadRecord]) -> list[str]:
+def _say_continued(ctx: Context, going_on: Collection[LoadRecord]) -> None:
     for each in going_on:
         ctx.progress(f"continuing with the {each.cause} {each.id} of {each.qualified}, which is {each.state}")
-    return [each.id for each in (*going_on, *started)]
 
 
 @contextmanager
@@ -220,4 +213,14 @@ def _held(ctx: Context, records: Sequence[TableRecord]) -> Iterator[None]:
         yield
 
 
-__all__ = ["Replay", "abandon", "replay", "resync", "switch"]
+def discard(ctx: Context, target: Target) -> None:
+    """Drop a table from the catalog, if it is there, without reading it: its files may be gone. Raises LakeError."""
+    place = place_of(target)
+    shown = iceberg_pointers.shown(ctx.catalog, ctx.pipeline.lake.catalog, [place])
+    if place in shown:
+        ctx.ledger.maintenance.see_old_tables(ctx.name, [OldTable(*place, folder_of(shown[place]))])
+        with lake_reader(ctx.pipeline.lake.catalog, sql_catalog(ctx.catalog)) as lake:
+            lake.drop(target)
+
+
+__all__ = ["Replay", "abandon", "discard", "replay", "resync", "switch"]

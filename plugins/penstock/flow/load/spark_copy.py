@@ -1,67 +1,68 @@
-"""Copy tables of the source into the landing zone under one exported snapshot: the one way, for every load and reload.
+"""Spark's part of a read under an exported snapshot: ranges of the requested tables, landed as files.
 
-The catalog is read in that snapshot, too, so what the ledger keeps of a table is what its copy holds. Spark reads; a
-finished table is proved by a small result file next to its data, whatever becomes of the run that made it.
+A finished table is proved by a small result file next to its data, whatever becomes of the run that made it. Meanwhile each range
+that is done has a file, whose footer says how many rows.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 
-from penstock.conditions import Directive
 from penstock.contract.manifest import FileEntry
 from penstock.errors import PenstockError, SourceError
 from penstock.flow import landing_mark
 from penstock.flow.context import Context
-from penstock.flow.load.watch import NOTHING, Earlier, watched
+from penstock.flow.load.request import ReadRequest
 from penstock.flow.spark_job import SparkJob, Submit, carried_out, describe
+from penstock.flow.watching import watching
 from penstock.jobs import driver_error
-from penstock.jobs.copy_plan import CopyPlan, CopyRange
+from penstock.jobs.copy_plan import CopyPlan
 from penstock.landing import layout
 from penstock.shapes.source_table import SourceTable
-from penstock.source import catalog, session, types
+from penstock.source import catalog, session
 from penstock.source.copy import plan_ranges
 from penstock.source.reading import Heap, TableError, generated, of_one_table, unplannable
 from penstock.source.slot import Exported, importing
 from penstock.units import several
 
-TRIES = 5
-"""So often a table is copied that is truncated, rewritten or altered before it is read."""
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """Hold what earlier tries of the same work have copied: how far it is counts over all of its tables."""
+
+    tables: int = 0
+    files: int = 0
+    rows: int = 0
 
 
-def tables_at(ctx: Context, exported: Exported, *, sizes: bool = False) -> dict[int, SourceTable]:
-    """Return the published tables as the snapshot shows them, by oid; raises SourceError.
-
-    Who is a member, and by which filter, is as of the snapshot, too.
-    """
-    with session.connect(ctx.source, what=f"{ctx.name}:copy") as conn, importing(conn, exported):
-        found = catalog.published_tables(conn, ctx.pipeline.publication, sizes=sizes)
-    return {table.oid: types.as_chosen(ctx.pipeline, table) for table in found}
+NOTHING = Earlier()
 
 
 def copy_tables(
     ctx: Context,
     exported: Exported,
     copy_id: str,
-    sources: Sequence[SourceTable],
+    requests: Sequence[ReadRequest],
     submit: Submit,
     *,
-    order: Callable[[CopyRange], CopyRange] = lambda whole: whole,
     earlier: Earlier = NOTHING,
 ) -> dict[int, SourceError]:
-    """Have Spark land these tables, as `tables_at` gave them with sizes, while the snapshot is held.
+    """Have Spark land what is asked for, of tables as the snapshot shows them with sizes, while it is held.
 
-    `order` may ask for less than a range's whole rows; `earlier` is what tries before this one have copied. Return why tables could not be read, by oid; the others are copied. Raises SourceError, LakeError for what concerns all.
+    `earlier` is what tries before this one have copied. Return why tables could not be read, by oid; the others are copied.
+    Raises SourceError, LakeError for what concerns all.
     """
     landing_mark.require(ctx)
     folder = layout.copy_folder(ctx.name, copy_id)
     settings = ctx.pipeline.copy_
-    filtered, unread = _with_filters(ctx, exported, sources)
+    filtered, unread = _with_filters(ctx, exported, [each.table for each in requests])
     readable, plain, unplanned = _by_query(ctx, filtered)
     failures = unread | unplanned
     ranges = plan_ranges(readable, range_bytes=settings.range_bytes, folder=folder, plain=plain)
+    by_oid = {each.now.oid: each for each in requests}
     plan = CopyPlan(
         pipeline=ctx.name,
         attempt=copy_id,
@@ -72,8 +73,7 @@ def copy_tables(
         parallel=settings.parallel,
         batch_bytes=ctx.pipeline.capture.batch_bytes,
         seconds=ctx.pipeline.source.read_timeout,
-        # a condition of an order only spares what need not be read
-        ranges=tuple(replace(ordered, where=None) if ordered.plain else ordered for ordered in map(order, ranges)),
+        ranges=tuple(by_oid[each.oid].order(each, exported.lsn) for each in ranges),
     )
     ctx.landing.write_text(f"{folder}/plan.json", plan.dumps())
     ctx.landing.delete(driver_error.file_of(f"{folder}/plan.json"))  # of an earlier try
@@ -85,7 +85,7 @@ def copy_tables(
     ctx.progress(
         f"copying {several(len(readable), 'table')} in {several(len(plan.ranges), 'range')}, {settings.parallel} at once"
     )
-    with watched(ctx, plan, earlier):
+    with _watched(ctx, plan, earlier):
         carried_out(ctx, submit, _job(ctx, f"{folder}/plan.json"))
     return failures | _failures(ctx, folder, readable)
 
@@ -134,11 +134,6 @@ def _by_query(
     return [table for table in sources if table.oid not in failures], plain, failures
 
 
-def passes(error: PenstockError) -> bool:
-    """Return whether another try, under a later snapshot, may succeed by itself."""
-    return error.directive is Directive.RETRY
-
-
 def together(failures: Sequence[PenstockError]) -> PenstockError:
     """Return one error for the tables that could not be copied: the only one's own, or the first one's with all messages."""
     if len(failures) == 1:
@@ -173,3 +168,26 @@ def _failures(ctx: Context, folder: str, sources: Sequence[SourceTable]) -> dict
 
 def _job(ctx: Context, plan: str) -> SparkJob:
     return describe(ctx, "copy_tables", plan, ctx.reader.environment("SOURCE"))
+
+
+@contextmanager
+def _watched(ctx: Context, plan: CopyPlan, earlier: Earlier = NOTHING) -> Iterator[None]:
+    """Tell `ctx.stage` how many of a work's ranges are landed, with how many rows, for as long as the block runs."""
+    if not ctx.is_watched:
+        yield
+        return
+    tables, paths = len({each.oid for each in plan.ranges}), {each.path for each in plan.ranges}
+    what = f"copying {several(tables + earlier.tables, 'table')}"
+    total = earlier.files + len(paths)
+    rows: dict[str, int] = {}
+
+    def note_ranges() -> None:
+        landed = paths & set(ctx.landing.list(plan.result_folder))
+        for path in landed - rows.keys():
+            rows[path] = ctx.landing.rows(path)
+        ctx.stage(what, earlier.files + len(landed), total, earlier.rows + sum(rows.values()))
+
+    ctx.stage(what, earlier.files, total, earlier.rows or None)
+    with watching(note_ranges, "penstock-copy-watch"):
+        yield
+    ctx.stage(what, total, total, earlier.rows + sum(rows.values()))

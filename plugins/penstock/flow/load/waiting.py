@@ -1,4 +1,4 @@
-"""Tables that wait for a copy: which they are, when to announce them, and when those that joined may be copied.
+"""Tables that wait for a copy: which they are, when to announce them, what forbids a copy, and when those that joined may be copied.
 
 A transaction that was open when a table joined has changes from before in no window. So the copy must see them: its
 snapshot may be taken only when every such transaction has ended.
@@ -7,15 +7,19 @@ snapshot may be taken only when every such transaction has ended.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from penstock.conditions import needs_copy
-from penstock.errors import SourceError
+from penstock.errors import LakeError, PenstockError, SourceError
 from penstock.flow.context import Context, any_copied, on_change
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
+from penstock.shapes import object_names
+from penstock.shapes.replica_identity import problem, remedy, unlogged_partitions
+from penstock.shapes.source_table import SourceTable
 from penstock.source import server_info, session, slot
+from penstock.source.publication import PublicationFacts
 
 ANNOUNCE_AGAIN = timedelta(minutes=10)
 _POLL_SECONDS = 1.0
@@ -55,6 +59,53 @@ def due(ctx: Context, tables: Sequence[TableRecord], *, woken: bool = False) -> 
         if (table.state == "new" and new)
         or (copied and needs_copy(table.remedy) and table.left_lsn is None and _is_answered(ctx, table))
     ]
+
+
+def why_no_copy(table: SourceTable, events: PublicationFacts | None, *, joining: bool) -> PenstockError | None:
+    """Return what forbids a table's copy under a publication that sends these events, or None.
+
+    A table that is `joining` has never had the rows that are in no WAL.
+    """
+    asks_identity = events is None or events.update or events.delete
+    if asks_identity and (reason := problem(table)):
+        return SourceError(
+            "no-usable-identity",
+            f"expected {table.qualified} to log the old rows that its copy needs after it, but {reason}; "
+            f"{remedy(table)}, then resync it",
+        )
+    if asks_identity and (reason := object_names.problem(table)):
+        return SourceError(
+            "no-usable-identity",
+            f"expected the rows of {table.qualified} to be found after its copy, but {reason}; {object_names.remedy(table)}, then "
+            "resync it",
+        )
+    if not joining and (unlogged := unlogged_partitions(table)):
+        return LakeError(
+            "schema-change",
+            f"expected every partition of {table.qualified} to be in the WAL, but these are unlogged: "
+            f"{', '.join(leaf.qualified for leaf in unlogged)}; set them logged or detach them, then resync it",
+        )
+    return None
+
+
+def hindered(ctx: Context, tables: Sequence[TableRecord]) -> Mapping[int, SourceError]:
+    """Wait for the transactions that were open when tables joined; return which tables must wait longer, and why, by oid."""
+    try:
+        wait_for_open_transactions(ctx, tables)
+    except SourceError as error:
+        if error.slug != "table-joining":
+            raise
+    else:
+        return {}
+    found: dict[int, SourceError] = {}
+    for table in tables:
+        try:
+            wait_for_open_transactions(ctx, [table], wait=0)
+        except SourceError as error:
+            if error.slug != "table-joining":
+                raise
+            found[table.oid] = error
+    return found
 
 
 def wait_for_open_transactions(ctx: Context, tables: Sequence[TableRecord], *, wait: float | None = None) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from penstock.errors import Trouble
 from penstock.flow import archives
 from penstock.flow.context import Context, on_change
-from penstock.flow.load.blockers import why_no_copy
+from penstock.flow.load.waiting import why_no_copy
 from penstock.flow.schema import publication_options
 from penstock.flow.schema.names import table_facts, with_name
 from penstock.flow.schema.questions import plan_of

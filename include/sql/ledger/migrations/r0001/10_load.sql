@@ -18,14 +18,14 @@ create table penstock.load (
     columns jsonb not null,
     accepted jsonb not null,
     -- the run that read the rows, in whose folder the files lie, and what its snapshot was: all that was committed before `lsn`
-    copy_id text,
-    snapshot text not null default '0:0:',
-    lsn pg_lsn not null default '0/0',
+    copy_id text not null,
+    snapshot text not null,
+    lsn pg_lsn not null,
     -- after which position the rows need windows. It was worked out when the snapshot was taken and all windows were
     -- there, so it also shows that some of them are gone
-    needs_after pg_lsn not null default '0/0',
+    needs_after pg_lsn not null,
     -- which of the table's columns those of the files are, in their order; `whole`: of columns, the values of all rows
-    attnums integer[] not null default '{}',
+    attnums integer[] not null,
     whole boolean not null default false,
     -- rows of the partitions that `leaves` names replace all that are not within these bounds (as the table's digest has them)
     stays jsonb,
@@ -54,7 +54,6 @@ create table penstock.load (
     finished_at timestamptz,
     by_task jsonb default penstock.by_task(),
     primary key (pipeline, id, oid),
-    check (state in ('copying', 'given_up') or copy_id is not null),
     check (state not in ('building', 'ready') or cause in ('resync', 'replay', 'shadow')),
     check (state not in ('ready', 'done') or cause = 'first' or through_lsn is not null),
     check ((state in ('done', 'given_up')) = (finished_at is not null)),

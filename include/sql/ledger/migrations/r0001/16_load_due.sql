@@ -1,10 +1,8 @@
--- After which position a table that is being built still needs windows; one that has no copy yet will need none before now.
+-- After which position a table that is being built still needs windows.
 create view penstock.load_due as
 select
     l.pipeline, l.id, l.oid,
-    coalesce(
-        l.through_lsn, case when l.lsn > '0/0' then penstock.needed_after(l.pipeline, l.snapshot) end, p.position
-    ) as after
+    coalesce(l.through_lsn, penstock.needed_after(l.pipeline, l.snapshot)) as after
 from penstock.load as l
 join penstock.pipeline as p on p.name = l.pipeline and p.era = l.era
 where l.cause in ('resync', 'replay', 'shadow') and l.state in ('copying', 'building', 'ready')
