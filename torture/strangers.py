@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 from psycopg.rows import dict_row
 
-from penstock.contract.ddl_message import PREFIX, VERSION
+from penstock.shapes.ddl_message import PREFIX, VERSION
 from penstock.sql import load
 from penstock.wire.messages import LogicalMessage
 from penstock.wire.pgoutput import Decoder

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -27,7 +27,19 @@ from penstock.ledger.loads import NewBuild
 from penstock.ledger.merge_queue import PublishedTable
 from penstock.ledger.merges import NewCut
 from penstock.lsn import Lsn
-from tests.ledger.conftest import START, bootstrap, copy_again, facts, plan, publish_cut, stage, start_copy
+from penstock.shapes.known_shape import KnownShape
+from tests.ledger.conftest import (
+    START,
+    bootstrap,
+    capture,
+    copy_again,
+    facts,
+    plan,
+    publish,
+    publish_cut,
+    stage,
+    start_copy,
+)
 
 OIDS = (1, 2, 3)
 
@@ -261,3 +273,25 @@ def test_what_is_needed_is_never_deleted_and_nothing_else_stays(
             model.check()
         model.chance = random.Random(2)  # whose first number does not kill the last release
         model.release()
+
+
+def test_shapes_are_kept_from_the_newest_that_was_sure_at_the_oldest_landed_position(
+    ledger: Ledger, ready: str
+) -> None:
+    known = KnownShape.of(facts(1, "a").accepted.shape)
+    for at in range(4):
+        ledger.shapes.note(ready, {1: replace(known, count=10 + at)}, seen_at=Lsn(START + at))
+        capture(ledger, ready, START + at, START + at + 1, logged={1: replace(known, xid=at)}, missed=False)
+
+    def counts() -> list[int]:
+        return [each.count for each in ledger.shapes.histories(ready, [1], since=Lsn(START))[1].found]
+
+    assert counts() == [10, 11, 12, 13]
+    publish(ledger, ready, Lsn(START + 2), [PublishedTable(1), PublishedTable(2)])
+    ledger.maintenance.forget_landed(ready, before=datetime.now(UTC) + timedelta(seconds=1))
+    oldest = ledger.windows.all(ready)[0].from_lsn - START
+    assert oldest > 0
+    assert counts() == [10 + at for at in range(oldest, 4)]
+    (history,) = ledger.shapes.histories(ready, [1], since=Lsn(START + 4)).values()
+    assert history.before is not None
+    assert history.before.xid == 3

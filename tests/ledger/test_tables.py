@@ -1,13 +1,15 @@
+from dataclasses import replace
+
 import pytest
 
 from penstock.errors import LakeError, LedgerError, Trouble
 from penstock.ledger import Ledger
 from penstock.ledger.merge_queue import PublishedTable
-from penstock.ledger.tables import look_of
 from penstock.lsn import Lsn
 from penstock.shapes.accepted import Accepted, GonePartition, HeldBack, OpenQuestion
+from penstock.shapes.known_shape import KnownShape
 from penstock.shapes.partition_bounds import Condition
-from tests.ledger.conftest import START, copy, entry, facts, publish, set_state, start_copy, together
+from tests.ledger.conftest import START, capture, copy, entry, facts, publish, set_state, start_copy, together
 from tests.shapes.tables import shape
 
 ACCEPTED = Accepted(
@@ -236,12 +238,12 @@ def test_a_look_keeps_the_event_triggers_token_until_another_look_finds_another(
     known = facts(1, "a")
 
     def tokens() -> list[str | None]:
-        looks = ledger.windows.column_looks(running, [1], since=Lsn(START + 100))
-        return [look.trigger for look in looks.get(1, [])]
+        known = ledger.shapes.histories(running, [1], since=Lsn(START + 100))
+        return [each.generation for each in known[1].found]
 
     def look(trigger: str, at: int, **words: list[int]) -> None:
-        found = {} if words else {1: look_of(known)}
-        ledger.tables.note_column_looks(running, found, seen_lsn=Lsn(START + at), trigger=trigger, **words)
+        found = {} if words else {1: KnownShape.of(known.accepted.shape)}
+        ledger.shapes.note(running, found, seen_at=Lsn(START + at), generation=trigger, **words)
 
     look("first", 1)
     ledger.tables.save(running, [known])
@@ -251,3 +253,21 @@ def test_a_look_keeps_the_event_triggers_token_until_another_look_finds_another(
     assert tokens() == ["second"]
     look("", 4)
     assert tokens() == [""], "which may miss commands"
+
+
+def test_what_was_logged_last_is_kept_until_the_trigger_may_have_missed_something(ledger: Ledger, running: str) -> None:
+    ledger.tables.save(running, [facts(1, "a"), facts(2, "b")])
+    known = KnownShape.of(facts(1, "a").accepted.shape)
+    ledger.shapes.note(running, {1: known, 2: known}, seen_at=Lsn(START), generation="first")
+
+    def logged(start: int, found: dict[int, KnownShape], *, missed: bool = False) -> dict[int, tuple[str | None, int]]:
+        capture(ledger, running, START + start, START + start + 1, logged=found, missed=missed)
+        histories = ledger.shapes.histories(running, [1, 2], since=Lsn(START + start + 1))
+        assert {each.found[-1].generation for each in histories.values()} == {None if missed else "first"}
+        return {oid: (each.before.generation, each.before.xid) for oid, each in histories.items() if each.before}
+
+    one, other = replace(known, generation="first", xid=1 << 40), replace(known, generation="first", xid=7)
+    assert logged(0, {1: one, 2: one}) == {1: ("first", 1 << 40), 2: ("first", 1 << 40)}
+    assert logged(1, {1: replace(other, generation=None)}) == {1: (None, 7), 2: ("first", 1 << 40)}
+    assert logged(2, {1: KnownShape(0, {}, gone=True)}) == {2: ("first", 1 << 40)}
+    assert logged(3, {1: other}, missed=True) == {1: ("first", 7)}

@@ -9,6 +9,7 @@ from penstock.ledger import Ledger
 from penstock.ledger.json_codec import relation_to_json
 from penstock.ledger.merge_queue import PublishedTable
 from penstock.lsn import Lsn
+from penstock.shapes.timeline import RelationMapping
 from penstock.wire.messages import RelationColumn
 from tests.ledger.conftest import ORDERS, START, capture, copy, entry, facts, plan, publish, stage, start_copy, together
 
@@ -153,7 +154,7 @@ def test_windows_are_found_by_position_and_state(ledger: Ledger, running: str) -
 
 
 def test_a_relation_has_one_number_per_content(ledger: Ledger, running: str) -> None:
-    versions = ledger.windows.relation_versions(running)
+    versions = ledger.shapes.relation_versions(running)
     widened = replace(ORDERS, columns=(*ORDERS.columns, RelationColumn("added", 20, -1, False)))
     assert (versions.number(ORDERS), versions.number(widened), versions.number(ORDERS)) == (1, 2, 1)
     assert versions.number(replace(ORDERS, oid=9)) == 1
@@ -162,13 +163,28 @@ def test_a_relation_has_one_number_per_content(ledger: Ledger, running: str) -> 
     capture(ledger, running, START, START + 10, relations=shapes)
     capture(ledger, running, START + 10, START + 20, relations=shapes)
 
-    found = ledger.windows.relations(running)
-    assert [(record.version, record.relation, record.seen_lsn) for record in found] == [
-        (1, ORDERS, START + 10),
-        (2, widened, START + 10),
+    found = ledger.shapes.relations(running)
+    assert [(record.version, record.relation, record.from_lsn) for record in found] == [
+        (1, ORDERS, START),
+        (2, widened, START),
     ]
-    again = ledger.windows.relation_versions(running)
+    again = ledger.shapes.relation_versions(running)
     assert (again.number(widened), again.number(replace(ORDERS, replica_identity="f"))) == (2, 3)
+
+
+def test_a_relation_has_other_columns_from_the_window_on_that_says_so(ledger: Ledger, running: str) -> None:
+    key, known = (ORDERS.oid, 1), RelationMapping((1, 2), (1,))
+    for at, mapping in enumerate([None, known, known, RelationMapping((1, 3), (1,)), None]):
+        there = {} if mapping is None else {key: mapping}
+        capture(ledger, running, START + at, START + at + 1, relations={key: ORDERS}, mappings=there)
+
+    found = [(each.version, each.from_lsn, each.mapping) for each in ledger.shapes.relations(running)]
+    assert found == [(1, START, None), (1, START + 1, known), (1, START + 3, RelationMapping((1, 3), (1,)))]
+    assert ledger.shapes.relation_versions(running).number(ORDERS) == 1
+
+    ledger.pipelines.halt(running, slug="slot-lost", reason="gone")
+    ledger.pipelines.begin_era(running)
+    assert [(each.version, each.from_lsn, each.mapping) for each in ledger.shapes.relations(running)] == [(1, 0, None)]
 
 
 def test_a_shape_keeps_of_what_its_columns_are_made(ledger: Ledger, running: str) -> None:
@@ -176,10 +192,8 @@ def test_a_shape_keeps_of_what_its_columns_are_made(ledger: Ledger, running: str
 
     capture(ledger, running, START, START + 10, relations={(ORDERS.oid, 1): ORDERS, (ORDERS.oid, 2): named})
 
-    assert [record.relation for record in ledger.windows.relations(running)] == [ORDERS, named]
-    assert not any("base" in each for each in relation_to_json(1, ORDERS)["columns"]), (
-        "as it was before bases were noted"
-    )
+    assert [record.relation for record in ledger.shapes.relations(running)] == [ORDERS, named]
+    assert not any("base" in each for each in relation_to_json(ORDERS)["columns"]), "as it was before bases were noted"
 
 
 def test_a_number_that_belongs_to_another_shape_is_refused_with_its_window(ledger: Ledger, running: str) -> None:
@@ -190,17 +204,17 @@ def test_a_number_that_belongs_to_another_shape_is_refused_with_its_window(ledge
     with pytest.raises(LedgerError, match=f"expected shape 1 of relation {ORDERS.oid}"):
         stage(ledger, running, START + 10, attempt, relations={(ORDERS.oid, 1): other})
     assert ledger.pipelines.get(running).position == START + 10
-    assert [record.relation for record in ledger.windows.relations(running)] == [ORDERS]
+    assert [record.relation for record in ledger.shapes.relations(running)] == [ORDERS]
 
 
 def test_the_shapes_of_a_dead_attempt_are_not_numbered(ledger: Ledger, running: str) -> None:
     dead = plan(ledger, running, START, START + 10)
-    ledger.windows.relation_versions(running).number(ORDERS)
+    ledger.shapes.relation_versions(running).number(ORDERS)
     plan(ledger, running, START, START + 10)
     with pytest.raises(LedgerError):
         stage(ledger, running, START, dead, relations={(ORDERS.oid, 1): ORDERS})
 
-    assert ledger.windows.relations(running) == []
+    assert ledger.shapes.relations(running) == []
 
 
 # --- what is due -----------------------------------------------------------------------------------

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from penstock.config.connections import Connection
-from penstock.contract.ddl_message import VERSION
 from penstock.flow.capture import run as capture
 from penstock.flow.context import Context
 from penstock.flow.verify.compare import compare
 from penstock.ledger.windows import Windows
 from penstock.lsn import Lsn
+from penstock.shapes.ddl_message import VERSION
 from penstock.source import ddl_trigger, session
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.ambiguous_changes import AMBIGUOUS, bootstrapped, follow_ambiguous_changes, migrate

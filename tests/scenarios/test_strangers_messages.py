@@ -10,9 +10,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from penstock.contract.ddl_message import PREFIX, VERSION
 from penstock.flow.capture import run as capture
 from penstock.lsn import Lsn
+from penstock.shapes.ddl_message import PREFIX, VERSION
 from penstock.source import ddl_trigger, session
 from tests.faults.oracle import at_source, landed
 from tests.pipeline_env import PipelineEnv

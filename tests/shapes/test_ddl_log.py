@@ -8,11 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.contract.table_state import FileBefore, TableState
-from penstock.ledger.relation_records import ColumnLook
 from penstock.shapes.ddl_log import Before, Rewrites, RewrittenFile, read_rewrites, rewritten_file, rewritten_files
+from penstock.shapes.known_shape import FileBefore, KnownShape
 from penstock.shapes.timeline import History
-from penstock.wire.columnar import DdlEvent
 
 INT2, INT4, INT8, TEXT, VARCHAR, DOMAIN = 21, 23, 20, 25, 1043, 70000
 HERE, OTHER = "the trigger", "another trigger"
@@ -21,21 +19,21 @@ BEFORE = Before(FILE, {1: (INT4, -1), 2: (TEXT, -1)}, {1: "90", 2: "90"}, {DOMAI
 PROVEN, OPEN, DOUBTFUL = Rewrites(complete=True), Rewrites(), Rewrites(frozenset({1}))
 
 
-def look(type_: int = INT4, token: str | None = HERE, *, typmod: int = -1) -> ColumnLook:
-    return ColumnLook(2, {1: ("id", type_, typmod), 2: ("a", TEXT, -1)}, token)
+def look(type_: int = INT4, token: str | None = HERE, *, typmod: int = -1) -> KnownShape:
+    return KnownShape(2, {1: ("id", type_, typmod), 2: ("a", TEXT, -1)}, token)
 
 
 def state(
     xid: int, file: int, type_: int = INT8, *, plain: bool = True, version: int = 0, typmod: int = -1
-) -> TableState:
+) -> KnownShape:
     """Return a state of a table whose first column the transaction altered, unless its `version` is given."""
     columns = {1: ("id", type_, typmod), 2: ("a", TEXT, -1)}
     versions = {1: version or xid, 2: 90}
-    return TableState(7, HERE, 2, columns, {}, xid, versions=versions, file=file, plain=plain)
+    return KnownShape(2, columns, HERE, xid=xid, versions=versions, file=file, plain=plain)
 
 
-def history(*events: TableState, looks: tuple[ColumnLook, ...] = (look(), look(INT8)), **more: object) -> History:
-    return replace(History(looks, None, [DdlEvent(each, 0) for each in events]), **more)
+def history(*events: KnownShape, looks: tuple[KnownShape, ...] = (look(), look(INT8)), **more: object) -> History:
+    return replace(History(looks, None, events), **more)
 
 
 WIDER = state(100, 501)
@@ -56,25 +54,25 @@ def test_a_plain_command_that_makes_a_column_wider_has_kept_its_values() -> None
         pytest.param([WIDER, state(101, 502, plain=False)], id="another command after it"),
         pytest.param([WIDER, state(100, 502, plain=False)], id="another command of the same transaction"),
         pytest.param([WIDER, state(101, 501, version=90), state(102, 501, version=100)], id="a version comes again"),
-        pytest.param([replace(WIDER, trigger=OTHER)], id="another trigger"),
+        pytest.param([replace(WIDER, generation=OTHER)], id="another trigger"),
         pytest.param([replace(WIDER, columns={}, versions={}, count=0)], id="the column was not there"),
     ],
 )
-def test_what_may_have_changed_a_value_is_doubtful(events: list[TableState]) -> None:
+def test_what_may_have_changed_a_value_is_doubtful(events: list[KnownShape]) -> None:
     assert read_rewrites(history(*events), BEFORE, {1: str(events[-1].versions.get(1))}).doubtful == {1}
 
 
 @pytest.mark.parametrize(
     "known",
     [
-        pytest.param(history(WIDER, ddl_gaps=1), id="a message said that something is missing"),
+        pytest.param(history(WIDER).within([WIDER], 1, complete=True), id="a message said that something is missing"),
         pytest.param(history(WIDER, complete=False), id="messages are kept from the stream"),
         pytest.param(history(WIDER, looks=(look(token=None), look(INT8))), id="was not there at the look before"),
         pytest.param(history(WIDER, looks=(look(), look(INT8, OTHER))), id="was made again"),
         pytest.param(history(WIDER, looks=(look(token=""), look(INT8, ""))), id="may miss commands"),
         pytest.param(history(WIDER, looks=(look(INT8),)), id="no look has seen it as it was"),
         pytest.param(
-            history(WIDER, state(101, 501), looks=(look(), ColumnLook(1, {}, HERE))), id="the looks contradict"
+            history(WIDER, state(101, 501), looks=(look(), KnownShape(1, {}, HERE))), id="the looks contradict"
         ),
     ],
 )
@@ -94,7 +92,7 @@ def test_a_later_window_goes_on_from_what_an_earlier_one_has_told() -> None:
     assert read_rewrites(history(state(101, 502, TEXT), before=WIDER, looks=looks), checked, {1: "101"}).doubtful == {1}
     unseen = history(before=WIDER)
     assert read_rewrites(unseen, BEFORE, {1: "100"}).doubtful == {1}, "told before the look that did not see it"
-    assert read_rewrites(history(before=replace(WIDER, trigger=OTHER)), BEFORE, {1: "100"}) == OPEN
+    assert read_rewrites(history(before=replace(WIDER, generation=OTHER)), BEFORE, {1: "100"}) == OPEN
 
 
 def test_a_state_of_before_that_is_told_after_a_rewrite_contradicts_it_in_every_window() -> None:
@@ -179,7 +177,7 @@ COMMANDS = st.lists(
 def test_whatever_is_proven_kept_every_value(commands: list[tuple[str, bool]], seen: int, data: st.DataObject) -> None:
     """Commands run in transactions; the look before saw the first so many, the window brought all of them or fewer."""
     xid, file, version, type_, changed = 100, FILE, 90, INT2, False
-    right, events, when = (FILE, INT2, 90, False), list[TableState](), list[bool]()
+    right, events, when = (FILE, INT2, 90, False), list[KnownShape](), list[bool]()
     for at, (what, again) in enumerate(commands):
         xid += not (again and at != seen)
         if what in ("widen", "using", "text", "same"):
@@ -209,12 +207,16 @@ def test_whatever_is_proven_kept_every_value(commands: list[tuple[str, bool]], s
 # --- the file of a partition: one plain rewrite, and nothing beside it -----------------------
 
 FOUND = FileBefore(7, HERE, 100, 500, empty=False)
-LEFT = TableState(7, HERE, 1, {1: ("id", 20, -1)}, {}, 100, file=501, written=(101, 4), plain=True)
-OTHERS = TableState(7, HERE, 1, {1: ("id", 20, -1)}, {}, 99, file=500, written=(99, 2), plain=True)
+LEFT = KnownShape(1, {1: ("id", 20, -1)}, HERE, xid=100, file=501, written=(101, 4), plain=True)
+OTHERS = KnownShape(1, {1: ("id", 20, -1)}, HERE, xid=99, file=500, written=(99, 2), plain=True)
+
+
+def rewriting(left: KnownShape, found: FileBefore) -> KnownShape:
+    return replace(left, rewrote=found)
 
 
 def test_one_told_rewrite_says_who_wrote_the_rows() -> None:
-    events = [DdlEvent(OTHERS, 0), DdlEvent(LEFT, 0, FOUND), DdlEvent(replace(LEFT, written=(101, 9)), 0)]
+    events = [OTHERS, rewriting(LEFT, FOUND), replace(LEFT, written=(101, 9))]
 
     assert rewritten_file(500, 501, HERE, events) == RewrittenFile(xid=100, writer=101, command=4, empty=False)
 
@@ -223,34 +225,32 @@ def test_one_told_rewrite_says_who_wrote_the_rows() -> None:
     "events",
     [
         pytest.param([], id="nothing"),
-        pytest.param([DdlEvent(LEFT, 0)], id="not what it found"),
-        pytest.param([DdlEvent(LEFT, 0, replace(FOUND, file=499))], id="found another file"),
-        pytest.param([DdlEvent(replace(LEFT, file=502), 0, FOUND)], id="left another file"),
+        pytest.param([LEFT], id="not what it found"),
+        pytest.param([rewriting(LEFT, replace(FOUND, file=499))], id="found another file"),
+        pytest.param([rewriting(replace(LEFT, file=502), FOUND)], id="left another file"),
+        pytest.param([rewriting(replace(LEFT, file=502), FOUND), LEFT], id="a later command of it has the file"),
         pytest.param(
-            [DdlEvent(replace(LEFT, file=502), 0, FOUND), DdlEvent(LEFT, 0)], id="a later command of it has the file"
-        ),
-        pytest.param(
-            [DdlEvent(replace(LEFT, file=502), 0, FOUND), DdlEvent(LEFT, 0, replace(FOUND, file=502))],
+            [rewriting(replace(LEFT, file=502), FOUND), rewriting(LEFT, replace(FOUND, file=502))],
             id="rewritten twice",
         ),
-        pytest.param([DdlEvent(LEFT, 0, FOUND), DdlEvent(LEFT, 0, FOUND)], id="told twice"),
-        pytest.param([DdlEvent(replace(LEFT, xid=101), 0, FOUND)], id="in another transaction"),
-        pytest.param([DdlEvent(replace(LEFT, plain=False), 0, FOUND)], id="not plain"),
-        pytest.param([DdlEvent(LEFT, 0, replace(FOUND, trigger=OTHER))], id="found by another trigger"),
-        pytest.param([DdlEvent(replace(LEFT, trigger=OTHER), 0, FOUND)], id="left by another trigger"),
+        pytest.param([rewriting(LEFT, FOUND), rewriting(LEFT, FOUND)], id="told twice"),
+        pytest.param([rewriting(replace(LEFT, xid=101), FOUND)], id="in another transaction"),
+        pytest.param([rewriting(replace(LEFT, plain=False), FOUND)], id="not plain"),
+        pytest.param([rewriting(LEFT, replace(FOUND, generation=OTHER))], id="found by another trigger"),
+        pytest.param([rewriting(replace(LEFT, generation=OTHER), FOUND)], id="left by another trigger"),
     ],
 )
-def test_what_may_be_another_story_is_not_believed(events: list[DdlEvent]) -> None:
+def test_what_may_be_another_story_is_not_believed(events: list[KnownShape]) -> None:
     assert rewritten_file(500, 501, HERE, events) is None
 
 
 @pytest.mark.parametrize("token", [None, "", OTHER])
 def test_a_trigger_that_may_have_missed_something_tells_nothing(token: str | None) -> None:
-    assert rewritten_file(500, 501, token, [DdlEvent(LEFT, 0, FOUND)]) is None
+    assert rewritten_file(500, 501, token, [rewriting(LEFT, FOUND)]) is None
 
 
 def test_all_partitions_with_a_new_file_have_to_be_told() -> None:
-    events = {7: [DdlEvent(LEFT, 0, FOUND)]}
+    events = {7: [rewriting(LEFT, FOUND)]}
 
     assert (rewritten_files({7: 500, 8: 600}, {7: 501, 8: 600}, HERE, events) or {}).keys() == {7}
     assert rewritten_files({7: 500, 8: 600}, {7: 501, 8: 601}, HERE, events) is None

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.ledger.relation_records import ColumnLook, ColumnState, RelationNumbers
 from penstock.lsn import Lsn
 from penstock.shapes.accepted import Accepted
+from penstock.shapes.known_shape import ColumnState, KnownShape
 from penstock.shapes.mapping import by_name, fit
 from penstock.shapes.mirror_column import MirrorColumn
-from penstock.shapes.timeline import DROPPED, attnums, numbers
+from penstock.shapes.timeline import DROPPED, History, RelationMapping, columns_of, mapping_of
 from penstock.values.pgtype import PgType
 from penstock.wire.messages import Relation, RelationColumn
 from tests.shapes.tables import shape, table_record
@@ -21,13 +22,17 @@ from tests.shapes.tables import shape, table_record
 INT, TEXT, VARCHAR = 23, 25, 1043
 
 
-def look(count: int | None = None, /, **columns: str) -> ColumnLook:
+def look(count: int | None = None, /, **columns: str) -> KnownShape:
     """Look at columns `n1="id int"`, by attnum."""
     states: dict[int, ColumnState] = {}
     for attnum, text in columns.items():
         name, _, type_ = text.partition(" ")
         states[int(attnum[1:])] = (name, {"": TEXT, "int": INT, "varchar": VARCHAR}[type_], -1)
-    return ColumnLook(count or max(states, default=0), states)
+    return KnownShape(count or max(states, default=0), states)
+
+
+def attnums(sent: Relation, found: Sequence[KnownShape]) -> tuple[int, ...] | None:
+    return columns_of(sent, [0], History(found))
 
 
 def relation(*names: str) -> Relation:
@@ -148,7 +153,7 @@ def test_a_random_history_is_read_as_it_was_or_not_at_all(data: st.DataObject) -
                 free = [name for name in "abcdef" if name not in {state[0] for state in columns.values()}]
                 columns[n] = (data.draw(st.sampled_from(free)), *columns[n][1:])
         history.append(dict(columns))
-    looks = [ColumnLook(3, history[0]), ColumnLook(last, history[-1])]
+    looks = [KnownShape(3, history[0]), KnownShape(last, history[-1])]
     for state in history:
         sent = Relation(7, "public", "t", "d", tuple(RelationColumn(*each, False) for each in state.values()))
         others = [
@@ -174,7 +179,7 @@ def fields(
     *columns: MirrorColumn, sent: Relation, numbers: tuple[int, ...] | None = None
 ) -> tuple[str | None, ...] | str:
     table = table_record(7, "t", columns=columns, complete_through=Lsn(1))
-    found = fit(table, sent, RelationNumbers(numbers or by_name(table, sent)))
+    found = fit(table, sent, RelationMapping(numbers or by_name(table, sent)))
     return found.reason or found.fields
 
 
@@ -235,9 +240,11 @@ def test_a_message_or_the_looks_around_it_say_by_which_key_its_rows_are_found(
     identity: str, marked: tuple[str, ...], keys: list[tuple[tuple[int, ...], int]], found: tuple[int, ...]
 ) -> None:
     states = {1: ("id", TEXT, -1), 2: ("note", TEXT, -1)}
-    looks = [ColumnLook(2, states, key=key, key_index=index) for key, index in keys]
+    looks = [KnownShape(2, states, key=key, key_index=index) for key, index in keys]
 
-    assert numbers(keyed("id", "note", identity=identity, key=marked), (1, 2), looks) == RelationNumbers((1, 2), found)
+    assert mapping_of(keyed("id", "note", identity=identity, key=marked), [0], History(looks)) == RelationMapping(
+        (1, 2), found
+    )
 
 
 @pytest.mark.parametrize(
@@ -254,9 +261,9 @@ def test_a_key_that_may_have_a_hidden_column_is_not_believed(
     keys: tuple[tuple[int, ...], ...], hidden: tuple[int, ...], found: tuple[int, ...]
 ) -> None:
     states = {1: ("id", TEXT, -1), 2: ("note", TEXT, -1)}
-    looks = [ColumnLook(3, states, key=key, key_index=9, hidden=hidden) for key in keys]
+    looks = [KnownShape(3, states, key=key, key_index=9, hidden=hidden) for key in keys]
 
-    assert numbers(keyed("id", "note", key=("note",)), (1, 2), looks).key == found
+    assert mapping_of(keyed("id", "note", key=("note",)), [0], History(looks)).key == found
 
 
 @pytest.mark.parametrize(
@@ -268,7 +275,7 @@ def test_landed_rows_are_found_by_the_key_of_their_time_under_the_lakes_names(
 ) -> None:
     table = table_record(7, "t", columns=(column("id", 1, key=True), column("text", 2)), complete_through=Lsn(1))
 
-    assert fit(table, keyed("id", "note", identity=identity), RelationNumbers((1, 2), key)).key == found
+    assert fit(table, keyed("id", "note", identity=identity), RelationMapping((1, 2), key)).key == found
 
 
 @pytest.mark.parametrize(
@@ -290,7 +297,7 @@ def test_landed_rows_that_cannot_be_found_are_refused(
 ) -> None:
     table = table_record(7, "t", columns=columns, complete_through=Lsn(1), accepted=Accepted(shape(kind=kind)))
 
-    assert told in (fit(table, keyed("id", "note", identity=identity), RelationNumbers((1, 2), key)).reason or "")
+    assert told in (fit(table, keyed("id", "note", identity=identity), RelationMapping((1, 2), key)).reason or "")
 
 
 def test_texts_of_any_text_type_stand_in_a_text_column() -> None:

@@ -8,10 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.contract.table_state import TableState
-from penstock.ledger.relation_records import ColumnLook, ColumnState
-from penstock.shapes.timeline import History, attnums, columns_at, contradicts
-from penstock.wire.columnar import DdlEvent
+from penstock.shapes.known_shape import ColumnState, KnownShape
+from penstock.shapes.timeline import History, columns_of
 from penstock.wire.messages import Relation, RelationColumn
 
 INT, TEXT = 23, 25
@@ -24,12 +22,12 @@ def columns(**names: str) -> Columns:
     return {int(n[1:]): (name, INT if name == "id" else TEXT, -1) for n, name in names.items()}
 
 
-def look(found: Columns, count: int, trigger: str | None = HERE, *, sure: bool = False) -> ColumnLook:
-    return ColumnLook(count, found, trigger, sure)
+def look(found: Columns, count: int, generation: str | None = HERE, *, sure: bool = False, gaps: int = 0) -> KnownShape:
+    return KnownShape(count, found, generation, gaps, sure=sure)
 
 
-def state(found: Columns, xid: int, dropped: dict[int, int], trigger: str | None = HERE) -> TableState:
-    return TableState(7, trigger, len(found) + len(dropped), found, dropped, xid)
+def state(found: Columns, xid: int, dropped: dict[int, int], generation: str | None = HERE) -> KnownShape:
+    return KnownShape(len(found) + len(dropped), found, generation, dropped=dropped, xid=xid)
 
 
 def relation(found: Columns) -> Relation:
@@ -42,48 +40,42 @@ AGAIN = state(AFTER, 101, {2: 100})
 LOOKS = (look(BEFORE, 2, sure=True), look(AFTER, 3))
 
 
-def events(*states: TableState) -> list[DdlEvent]:
-    return [DdlEvent(each, 0) for each in states]
-
-
 def test_a_column_dropped_and_added_again_is_known_by_what_was_told_last() -> None:
-    history = History(LOOKS, None, events(DROPPED, AGAIN))
+    history = History(LOOKS, None, [DROPPED, AGAIN])
 
-    assert columns_at(relation(BEFORE), [0], history) == (1, 2)
-    assert columns_at(relation(columns(n1="id")), [1], history) == (1,)
-    assert columns_at(relation(AFTER), [2], history) == (1, 3)
-    assert columns_at(relation(AFTER), [0, 2], history) is None, "one file would hold both"
+    assert columns_of(relation(BEFORE), [0], history) == (1, 2)
+    assert columns_of(relation(columns(n1="id")), [1], history) == (1,)
+    assert columns_of(relation(AFTER), [2], history) == (1, 3)
+    assert columns_of(relation(AFTER), [0, 2], history) is None, "one file would hold both"
 
 
 def test_the_state_that_an_earlier_window_told_counts_before_the_first_of_this_one() -> None:
     ahead = (look(BEFORE, 2, sure=True), look(columns(n1="id", n4="a"), 4))
 
-    assert columns_at(relation(AFTER), [0], History(ahead, AGAIN)) == (1, 3)
-    assert columns_at(relation(AFTER), [0], History(ahead)) is None
+    assert columns_of(relation(AFTER), [0], History(ahead, AGAIN)) == (1, 3)
+    assert columns_of(relation(AFTER), [0], History(ahead)) is None
 
 
 @pytest.mark.parametrize(
     "history",
     [
+        pytest.param(History((replace(LOOKS[0], generation=None), LOOKS[1]), None, [AGAIN]), id="was not there before"),
+        pytest.param(History((LOOKS[0], replace(LOOKS[1], generation=OTHER))), id="was made again after"),
         pytest.param(
-            History((replace(LOOKS[0], trigger=None), LOOKS[1]), None, events(AGAIN)), id="was not there before"
-        ),
-        pytest.param(History((LOOKS[0], replace(LOOKS[1], trigger=OTHER))), id="was made again after"),
-        pytest.param(History(LOOKS, None, [DdlEvent(AGAIN, 1)], 1), id="said that something is missing"),
-        pytest.param(
-            History(LOOKS, None, events(state(AFTER, 101, {2: 90}))), id="an earlier transaction dropped it unnoticed"
+            History(LOOKS).within([replace(AGAIN, gaps=1)], 1, complete=True), id="said that something is missing"
         ),
         pytest.param(
-            History((replace(LOOKS[0], sure=False), LOOKS[1]), None, events(AGAIN)), id="the look may be later"
+            History(LOOKS, None, [state(AFTER, 101, {2: 90})]), id="an earlier transaction dropped it unnoticed"
         ),
+        pytest.param(History((replace(LOOKS[0], sure=False), LOOKS[1]), None, [AGAIN]), id="the look may be later"),
         pytest.param(
-            History(LOOKS, replace(AGAIN, trigger=OTHER), events(replace(AGAIN, trigger=None))), id="may miss commands"
+            History(LOOKS, replace(AGAIN, generation=OTHER), [replace(AGAIN, generation=None)]), id="may miss commands"
         ),
         pytest.param(History(LOOKS, complete=False), id="sessions with an origin are not heard"),
     ],
 )
 def test_where_the_trigger_may_have_missed_something_nothing_is_guessed(history: History) -> None:
-    assert columns_at(relation(BEFORE), [0], history) is None
+    assert columns_of(relation(BEFORE), [0], history) is None
 
 
 @pytest.mark.parametrize(
@@ -97,32 +89,32 @@ def test_where_the_trigger_may_have_missed_something_nothing_is_guessed(history:
         pytest.param([state(columns(n1="id", n2="a"), 103, {3: 103})], id="the catalog has what it says to be dropped"),
     ],
 )
-def test_states_that_cannot_follow_one_another_are_not_used_at_all(states: list[TableState]) -> None:
+def test_states_that_cannot_follow_one_another_are_not_used_at_all(states: list[KnownShape]) -> None:
     for place in range(len(states) + 1):
-        assert columns_at(relation(AFTER), [place], History(LOOKS, None, events(*states))) is None
+        assert columns_of(relation(AFTER), [place], History(LOOKS, None, [*states])) is None
 
 
 def test_a_version_that_a_column_has_again_contradicts_the_one_between() -> None:
     one, other = (replace(AGAIN, versions={1: 90, 3: version}) for version in (101, 102))
 
-    assert not contradicts(History(LOOKS, DROPPED, events(one, one, other)))
-    assert contradicts(History(LOOKS, DROPPED, events(one, other, one)))
-    assert contradicts(History(LOOKS, one, events(other, one)))
+    assert not History(LOOKS, DROPPED, [one, one, other]).contradicts
+    assert History(LOOKS, DROPPED, [one, other, one]).contradicts
+    assert History(LOOKS, one, [other, one]).contradicts
 
 
 def test_what_the_stream_says_otherwise_than_the_trigger_is_left_to_the_looks() -> None:
-    history = History(LOOKS, None, events(DROPPED, AGAIN))
+    history = History(LOOKS, None, [DROPPED, AGAIN])
 
-    assert columns_at(relation(columns(n1="id", n2="b")), [2], history) == (1, 3), "by its bounds"
+    assert columns_of(relation(columns(n1="id", n2="b")), [2], history) == (1, 3), "by its bounds"
     strange = relation(columns(n1="id", n2="a", n3="b"))
-    assert columns_at(strange, [2], history) == attnums(strange, LOOKS)
+    assert columns_of(strange, [2], history) == columns_of(strange, [0], History(LOOKS))
 
 
 def test_a_column_of_each_look_is_in_each_relation() -> None:
     through = columns(n1="id", n2="a", n3="b")
     looks = (look(through, 3, sure=True), look(through, 3))
 
-    assert columns_at(relation(columns(n1="id", n2="a")), [0], History(looks, state(through, 9, {}))) is None
+    assert columns_of(relation(columns(n1="id", n2="a")), [0], History(looks, state(through, 9, {}))) is None
 
 
 def test_generated_columns_which_no_message_has_do_not_disturb() -> None:
@@ -130,9 +122,7 @@ def test_generated_columns_which_no_message_has_do_not_disturb() -> None:
     more = {**whole, 4: ("c", TEXT, -1)}
     looks = (look(seen, 3, sure=True), look({**seen, 4: ("c", TEXT, -1)}, 4))
 
-    assert columns_at(
-        relation({**seen, 4: ("c", TEXT, -1)}), [1], History(looks, None, events(state(more, 5, {})))
-    ) == (
+    assert columns_of(relation({**seen, 4: ("c", TEXT, -1)}), [1], History(looks, None, [state(more, 5, {})])) == (
         1,
         3,
         4,
@@ -141,9 +131,9 @@ def test_generated_columns_which_no_message_has_do_not_disturb() -> None:
 
 def test_transaction_ids_are_compared_across_their_end() -> None:
     last, first = 2**32 - 1, 3
-    history = History(LOOKS, None, events(state(AFTER, last, {2: first})))
+    history = History(LOOKS, None, [state(AFTER, last, {2: first})])
 
-    assert columns_at(relation(BEFORE), [0], history) == (1, 2), "a subtransaction's id comes after its transaction's"
+    assert columns_of(relation(BEFORE), [0], history) == (1, 2), "a subtransaction's id comes after its transaction's"
 
 
 HISTORIES = st.lists(
@@ -156,7 +146,7 @@ def test_a_random_history_is_read_as_it_was_or_not_at_all(steps: list[str], data
     """Commands are told, but for those that run while the trigger is off; whatever is read is what was there."""
     now: Columns = columns(n1="id", n2="a", n3="b")
     dropped: dict[int, int] = {}
-    first, states, ddl_gaps, off, token = dict(now), list[DdlEvent](), 0, False, 0
+    first, states, ddl_gaps, off, token = dict(now), list[KnownShape](), 0, False, 0
     rows: list[tuple[Columns, int]] = [(dict(now), 0)]
     for xid, step in enumerate(steps, start=100):
         free = [name for name in "abcdefghijkl" if name not in {column[0] for column in now.values()}]
@@ -177,18 +167,19 @@ def test_a_random_history_is_read_as_it_was_or_not_at_all(steps: list[str], data
         if step.startswith("unheard") and not off:
             token += 2  # the trigger went and came
         elif step in ("add", "drop", "rename", "rest") and not off:
-            states.append(DdlEvent(state(dict(now), xid, dict(dropped), f"{HERE} {token}"), ddl_gaps))
+            logged = state(dict(now), xid, dict(dropped), f"{HERE} {token}")
+            states.append(replace(logged, gaps=ddl_gaps))
         rows.append((dict(now), len(states)))
     looks = (
         look(first, 3, f"{HERE} 0", sure=True),
         look(dict(now), len(now) + len(dropped), None if off else f"{HERE} {token}"),
     )
-    history = History(looks, None, states, ddl_gaps)
+    history = History(looks).within(states, ddl_gaps, complete=True)
 
     for there, place in rows:
-        found = columns_at(relation(there), [place], history)
+        found = columns_of(relation(there), [place], history)
         assert found is None or all(n in (m, 0) for n, m in zip(found, there, strict=True))
         if not {"off", "lapse"} & set(steps) and not any(step.startswith("unheard") for step in steps):
             assert found == tuple(there)
         if found is None:
-            assert attnums(relation(there), looks) is None or states
+            assert columns_of(relation(there), [0], History(looks)) is None or states

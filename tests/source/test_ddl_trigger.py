@@ -9,9 +9,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from penstock.contract import ddl_message
-from penstock.contract.ddl_message import PREFIX
-from penstock.contract.table_state import FileBefore, TableState
+from penstock.shapes import ddl_message
+from penstock.shapes.ddl_message import PREFIX
+from penstock.shapes.known_shape import FileBefore, KnownShape
 from penstock.source import ddl_trigger, session
 from penstock.wire.messages import LogicalMessage
 from penstock.wire.pgoutput import Decoder
@@ -39,9 +39,9 @@ class Listener:
     def told(self) -> list[dict[str, Any]]:
         return [json.loads(content[40:]) for content in self.contents()]
 
-    def states(self) -> list[TableState]:
+    def states(self) -> list[KnownShape]:
         read = [ddl_message.read_message(content).said for content in self.contents()]
-        return [state for state in read if isinstance(state, TableState)]
+        return [state for state in read if isinstance(state, KnownShape)]
 
     def files(self) -> list[FileBefore]:
         read = [ddl_message.read_message(content).said for content in self.contents()]
@@ -62,7 +62,7 @@ def listener(database: Database) -> Iterator[Listener]:
     database.execute(ddl_trigger.remove_statement())
 
 
-def names(state: TableState) -> dict[int, str]:
+def names(state: KnownShape) -> dict[int, str]:
     return {attnum: name for attnum, (name, _, _) in state.columns.items()}
 
 
@@ -224,7 +224,7 @@ def test_a_partitions_file_is_told_before_it_is_rewritten(database: Database, li
     assert (full.file, full.empty, empty.file, empty.empty) == (before, False, empty.oid, True)
     told_after = next(each for each in listener.states()[::-1] if each.oid == full.oid)
     assert states.index(full) < states.index(told_after)
-    assert (told_after.file, told_after.xid, told_after.trigger) == (after, full.xid, full.trigger)
+    assert (told_after.file, told_after.xid, told_after.generation) == (after, full.xid, full.generation)
     writers = "select xmin::text::bigint, cmin::text::bigint from leaf"
     assert database.execute(writers) == [told_after.written], "the rewrite wrote the rows and the table's catalog row"
 

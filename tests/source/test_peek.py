@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 from psycopg import sql
 
-from penstock.contract import ddl_message
 from penstock.errors import SourceError
 from penstock.lsn import Lsn
+from penstock.shapes import ddl_message
 from penstock.source import arrow, ddl_trigger, peek, server_info, session, slot
 from penstock.source.peek import Logical
 from penstock.wire.messages import Begin, Commit, Insert, LogicalMessage, Origin, Relation

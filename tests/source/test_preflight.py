@@ -9,7 +9,7 @@ from types import ModuleType
 import pytest
 
 from penstock.conditions import CONDITIONS
-from penstock.contract.ddl_message import VERSION
+from penstock.shapes.ddl_message import VERSION
 from penstock.source import catalog, publication, session, slot
 from penstock.source.ddl_trigger import DdlTrigger
 from penstock.source.preflight import publication_rules, server_rules, table_rules

@@ -12,9 +12,9 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from penstock.contract import ddl_message
-from penstock.contract.ddl_message import PREFIX
-from penstock.contract.table_state import TableState
+from penstock.shapes import ddl_message
+from penstock.shapes.ddl_message import PREFIX
+from penstock.shapes.known_shape import KnownShape
 from penstock.source import ddl_trigger, server_info, session
 from penstock.source.peek import Logical
 from penstock.wire.messages import LogicalMessage
@@ -52,7 +52,7 @@ def contents(database: Database, logical: Logical = Logical.PROVED, **options: A
 
 def heard(database: Database) -> list[list[str]]:
     said = [ddl_message.read_message(content).said for content in contents(database)]
-    return [[name for name, _, _ in each.columns.values()] for each in said if isinstance(each, TableState)]
+    return [[name for name, _, _ in each.columns.values()] for each in said if isinstance(each, KnownShape)]
 
 
 def everything_sent(database: Database) -> list[bytes]:
@@ -215,7 +215,7 @@ def test_a_new_secret_is_another_trigger_and_proves_nothing_of_before(database: 
     assert None not in (first, second)
     assert first != second
     assert heard(database) == [["id", "v", "a", "b"]]
-    assert [ddl_message.read_message(content).said.trigger for content in contents(database)] == [second]
+    assert [ddl_message.read_message(content).said.generation for content in contents(database)] == [second]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pyarrow as pa
 from penstock.contract.manifest import ChangeCounts
 from penstock.contract.schema import NO_COLUMNS_FIELD
 from penstock.lsn import Lsn
+from penstock.shapes.ddl_message import DdlLog
 from penstock.wire import messages as m
 from penstock.wire.columnar import ChangeBlock, ColumnarDecoder, Totals
 from penstock.wire.pgoutput import Decoder
@@ -46,10 +47,10 @@ def feed(
     horizon: int = HORIZON,
     skip_origins: frozenset[str] = NO_ORIGINS,
     *,
-    reads_ddl: bool = False,
+    ddl: DdlLog | None = None,
 ) -> tuple[list[ChangeBlock], Totals]:
     """Run the columnar decoder over whole arrays."""
-    decoder = ColumnarDecoder(xid_horizon=horizon, skip_origins=skip_origins, reads_ddl=reads_ddl)
+    decoder = ColumnarDecoder(xid_horizon=horizon, skip_origins=skip_origins, logical=ddl)
     blocks = [block for array in arrays for block in decoder.feed(array)]
     return blocks, decoder.finish()
 

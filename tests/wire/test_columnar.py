@@ -13,13 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.contract.ddl_message import PREFIX, VERSION
 from penstock.contract.schema import landing_schema
-from penstock.contract.table_state import FileBefore, TableState
 from penstock.errors import ProtocolError
 from penstock.lsn import Lsn
-from penstock.wire import controls, passes
+from penstock.shapes import ddl_message
+from penstock.shapes.ddl_message import PREFIX, VERSION, DdlLog
+from penstock.shapes.known_shape import FileBefore
 from penstock.wire import messages as m
+from penstock.wire import passes
 from penstock.wire.arrays import LARGE, Gathered
 from penstock.wire.columnar import ColumnarDecoder, warm_up
 from penstock.wire.controls import Partition
@@ -442,8 +443,9 @@ def test_where_no_cache_folder_is_writable_the_passes_compile_without_one() -> N
 
 
 def ddl_event(columns: dict[int, tuple[str, int, int]], dropped: dict[int, int]) -> m.LogicalMessage:
-    state = TableState(1, "1.2 3.4", len(columns) + len(dropped), columns, dropped, 900)
-    return message({"version": VERSION, **state.to_json(), "xid": "900"})
+    said = {"version": VERSION, "oid": 1, "trigger": "1.2 3.4", "xid": "900", "count": len(columns) + len(dropped)}
+    said |= {"columns": [[n, *column, 0] for n, column in columns.items()], "dropped": [*map(list, dropped.items())]}
+    return message({**said, "file": 0, "written": [0, 0], "plain": False, "unlogged": False})
 
 
 PLACES = count(1)
@@ -475,7 +477,8 @@ def test_the_same_names_begin_another_split_where_they_are_told_to_be_other_colu
     stream += [ddl_event({1: ("id", 23, -1)}, {2: 900}), ddl_event(second, {2: 900}), T, insert(T, "4", "d"), COMMIT]
 
     for cuts in ([], range(1, len(stream))):
-        blocks, totals = feed(batches(encoded(stream), cuts), reads_ddl=True)
+        ddl = DdlLog()
+        blocks, totals = feed(batches(encoded(stream), cuts), ddl=ddl)
         ids = {
             split: [
                 row
@@ -487,7 +490,7 @@ def test_the_same_names_begin_another_split_where_they_are_told_to_be_other_colu
         }
         assert ids == {0: ["1"], 1: ["2", "3"], 2: ["4"]}
         assert totals.after == {(T, 0): {0}, (T, 1): {1, 2}, (T, 2): {4}}
-        assert [list(each.state.columns) for each in totals.ddl_events[1]] == [[1, 2], [1, 2], [1], [1, 3]]
+        assert [list(each.columns) for each in ddl.shapes[1]] == [[1, 2], [1, 2], [1], [1, 3]]
 
 
 def test_a_file_that_is_told_before_a_rewrite_goes_with_the_next_state_of_its_table() -> None:
@@ -500,9 +503,10 @@ def test_a_file_that_is_told_before_a_rewrite_goes_with_the_next_state_of_its_ta
         ddl_event({1: ("id", 23, -1)}, {}),
         COMMIT,
     ]
-    _, totals = feed(batches(encoded(stream)), reads_ddl=True)
+    ddl = DdlLog()
+    feed(batches(encoded(stream)), ddl=ddl)
 
-    assert [each.rewrote for each in totals.ddl_events[1]] == [
+    assert [each.rewrote for each in ddl.shapes[1]] == [
         None,
         FileBefore(1, "1.2 3.4", 900, 16400, empty=False),
         None,
@@ -514,32 +518,38 @@ def test_a_file_that_is_told_before_a_rewrite_goes_with_the_next_state_of_its_ta
 )
 def test_a_message_of_the_trigger_that_says_nothing_is_counted(text: bytes) -> None:
     stream = [BEGIN, ddl_event({1: ("id", 23, -1)}, {}), message(text), ddl_event({}, {1: 7}), COMMIT]
-    _, totals = feed(batches(encoded(stream)), reads_ddl=True)
+    ddl = DdlLog()
+    feed(batches(encoded(stream)), ddl=ddl)
 
-    assert totals.ddl_gaps == 1
-    assert [each.ddl_gaps for each in totals.ddl_events[1]] == [0, 1]
+    assert ddl.gaps == 1
+    assert [each.gaps for each in ddl.shapes[1]] == [0, 1]
 
 
 def test_what_is_told_is_bounded_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(controls, "DDL_BYTES", 1000)
+    monkeypatch.setattr(ddl_message, "KEPT_BYTES", 1000)
     stream = [BEGIN, *(ddl_event({1: ("id", 23, -1)}, {}) for _ in range(100)), COMMIT]
 
-    _, totals = feed(batches(encoded(stream)), reads_ddl=True)
+    ddl = DdlLog()
+    feed(batches(encoded(stream)), ddl=ddl)
 
-    assert len(totals.ddl_events[1]) + totals.ddl_gaps == 100
-    assert len(totals.ddl_events[1]) < 10
+    assert len(ddl.shapes[1]) + ddl.gaps == 100
+    assert len(ddl.shapes[1]) < 10
 
 
 def test_a_message_that_is_sent_again_in_its_transaction_counts_once() -> None:
     one, other = ddl_event({1: ("id", 23, -1)}, {}), ddl_event({}, {1: 7})
-    _, totals = feed(batches(encoded([BEGIN, one, one, other, one, other, COMMIT])), reads_ddl=True)
+    ddl = DdlLog()
+    feed(batches(encoded([BEGIN, one, one, other, one, other, COMMIT])), ddl=ddl)
 
-    assert [list(each.state.columns) for each in totals.ddl_events[1]] == [[1], []]
-    assert totals.ddl_gaps == 0
+    assert [list(each.columns) for each in ddl.shapes[1]] == [[1], []]
+    assert ddl.gaps == 0
 
 
 def test_who_does_not_hear_the_trigger_reads_none_of_its_messages() -> None:
     lost = m.LogicalMessage(False, Lsn(0x90), PREFIX, content(b"no JSON", 1))
-    for reads_ddl, stream in ((False, [BEGIN, ddl_event({}, {1: 7}), message(b"no JSON"), COMMIT]), (True, [lost])):
-        _, totals = feed(batches(encoded(stream)), reads_ddl=reads_ddl)
-        assert (totals.reads_ddl, totals.ddl_events, totals.ddl_gaps) == (reads_ddl, {}, 0)
+    ddl = DdlLog()
+    feed(batches(encoded([lost])), ddl=ddl)
+    assert (ddl.shapes, ddl.gaps) == ({}, 0)
+
+    _, totals = feed(batches(encoded([BEGIN, ddl_event({}, {1: 7}), message(b"no JSON"), COMMIT])))
+    assert totals.transactional_messages == 2

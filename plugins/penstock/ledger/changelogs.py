@@ -19,12 +19,13 @@ from penstock.jobs.pointers import Pointer
 from penstock.ledger.iceberg_pointers import move_pointers
 from penstock.ledger.pipelines import find, gaps, lock
 from penstock.ledger.records import GapRecord, PipelineState, Row, WindowRecord
-from penstock.ledger.relation_records import RelationRecord
 from penstock.ledger.session import Part, Transaction
+from penstock.ledger.shapes import relations
 from penstock.ledger.table_records import TableRecord
 from penstock.ledger.tables import tables as tables_of
 from penstock.ledger.windows import windows
 from penstock.lsn import Lsn
+from penstock.shapes.timeline import KnownRelation
 
 _RECENT = 100
 
@@ -110,7 +111,7 @@ class IntervalWork:
     history: HistoryRecord
     windows: tuple[WindowRecord, ...]
     tables: tuple[TableRecord, ...]
-    relations: tuple[RelationRecord, ...]
+    relations: tuple[KnownRelation, ...]
     missing: tuple[MissingRecord, ...] = ()
 
 
@@ -143,7 +144,7 @@ class Changelogs(Part):
                     )
                 ),
                 tables=tuple(tables_of(transaction, name)),
-                relations=tuple(transaction.records(RelationRecord, "windows/relations", name=name)),
+                relations=tuple(relations(transaction, name)),
                 missing=tuple(
                     transaction.records(MissingRecord, "changelogs/skipped_by_commit_time", name=name, **between)
                 ),

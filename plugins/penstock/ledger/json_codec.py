@@ -11,11 +11,9 @@ from penstock.values.pgtype import PgType
 from penstock.wire.messages import Relation, RelationColumn
 
 
-def relation_to_json(version: int, relation: Relation) -> dict[str, Any]:
-    """Return plain data, with the names of the ledger's columns."""
+def relation_to_json(relation: Relation) -> dict[str, Any]:
+    """Return plain data of what the stream says of a relation, but for its oid."""
     return {
-        "oid": relation.oid,
-        "version": version,
         "schema": relation.namespace,
         "name": relation.name,
         "replica_identity": relation.replica_identity,
@@ -30,10 +28,10 @@ def _sent_to_json(column: RelationColumn) -> dict[str, Any]:
     return data
 
 
-def relation_from_json(data: dict[str, Any]) -> Relation:
+def relation_from_json(oid: int, data: dict[str, Any]) -> Relation:
     """Read what `relation_to_json` wrote."""
     columns = tuple(RelationColumn(**column) for column in data["columns"])
-    return Relation(data["oid"], data["schema"], data["name"], data["replica_identity"], columns)
+    return Relation(oid, data["schema"], data["name"], data["replica_identity"], columns)
 
 
 def column_to_json(column: MirrorColumn) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from penstock.ledger.outcomes import Outcomes
 from penstock.ledger.page import PageQueries
 from penstock.ledger.pipelines import Pipelines
 from penstock.ledger.session import Sessions
+from penstock.ledger.shapes import Shapes
 from penstock.ledger.skips import Skips
 from penstock.ledger.summaries import Summaries
 from penstock.ledger.tables import Tables
@@ -42,6 +43,7 @@ class Ledger(Sessions):
         self.pipelines = Pipelines(self)
         self.tables = Tables(self)
         self.windows = Windows(self)
+        self.shapes = Shapes(self)
         self.skips = Skips(self)
         self.membership = Membership(self)
         self.merges = Merges(self)

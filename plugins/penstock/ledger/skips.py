@@ -16,8 +16,9 @@ from penstock.errors import Trouble
 from penstock.ledger.pipelines import lock_active
 from penstock.ledger.records import SkippedRecord, WindowRecord
 from penstock.ledger.session import Part
+from penstock.ledger.shapes import distrust_shapes
 from penstock.ledger.tables import stop
-from penstock.ledger.windows import keep_states, moved, windows
+from penstock.ledger.windows import moved, windows
 from penstock.lsn import Lsn
 
 _EMPTY = {"rows": 0, "bytes": 0, "max_xid": None, "transactions": 0, "messages": 0}
@@ -70,7 +71,7 @@ class Skips(Part):
             )
             if not staged:
                 raise moved(name, from_lsn, known.position)
-            keep_states(transaction, name, None)  # it may have altered tables, too
+            distrust_shapes(transaction, name)  # it may have altered tables, too
             oids = list(left_out.oids)
             facts = {"lsn": left_out.lsn, "xid": left_out.xid, "oids": oids, "known_lsn": left_out.known_lsn}
             transaction.change("skips/add_skipped", name=name, **facts)

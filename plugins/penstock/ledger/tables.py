@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 
 from psycopg import errors as pg
@@ -12,12 +12,11 @@ from penstock.errors import LakeError, LedgerError, Trouble
 from penstock.ledger.json_codec import facts_to_json
 from penstock.ledger.pipelines import lock
 from penstock.ledger.records import SchemaChange
-from penstock.ledger.relation_records import ColumnLook
 from penstock.ledger.session import Part, Transaction
+from penstock.ledger.shapes import note_shapes
 from penstock.ledger.table_records import TableRecord, TableState
-from penstock.lsn import Lsn
 from penstock.shapes.accepted import Accepted
-from penstock.shapes.mirror_column import present
+from penstock.shapes.known_shape import KnownShape
 from penstock.shapes.table_facts import TableFacts
 
 _OPEN: tuple[TableState, ...] = ("new", "copying", "copied", "ready", "paused")
@@ -86,25 +85,6 @@ class Tables(Part):
         with self.transaction() as transaction:
             transaction.change("tables/note_looked", name=name, tables=Jsonb(listed), states=list(states))
 
-    def note_column_looks(
-        self,
-        name: str,
-        looks: Mapping[int, ColumnLook],
-        *,
-        seen_lsn: Lsn,
-        trigger: str | None = None,
-        unchanged: Iterable[int] = (),
-    ) -> None:
-        """Note what a look has found of tables' columns, which were so by a position, where that is new.
-
-        `trigger` is the token of the source's event trigger, which is noted of `unchanged` tables, too.
-        """
-        with self.transaction() as transaction:
-            note_column_looks(transaction, name, looks, seen_lsn, trigger)
-            if trigger is not None:
-                same = {"seen_lsn": seen_lsn, "trigger": trigger, "oids": list(unchanged)}
-                transaction.change("tables/repeat_column_looks", name=name, **same)
-
     def stop(self, name: str, oid: int, trouble: Trouble) -> TableRecord:
         """Keep a table out of merges, with an event that says why; capture continues landing its changes.
 
@@ -146,7 +126,7 @@ def resume(transaction: Transaction, name: str, oid: int) -> TableRecord:
 def save(transaction: Transaction, name: str, tables: Sequence[TableFacts]) -> None:
     """Save tables inside a transaction; raises LakeError("target-clash")."""
     transaction.change("tables/save_tables", name=name, tables=Jsonb([facts_to_json(table) for table in tables]))
-    note_column_looks(transaction, name, {table.oid: look_of(table) for table in tables}, None)
+    note_shapes(transaction, name, {table.oid: KnownShape.of(table.accepted.shape) for table in tables}, None)
     try:
         transaction.connection.execute("set constraints all immediate")
     except pg.ExclusionViolation:
@@ -162,26 +142,6 @@ def note_schema_changes(transaction: Transaction, name: str, changes: Sequence[S
     for change in changes:
         details = {"rule": change.rule, **change.details}
         transaction.note(name, "schema-followed", change.message, oid=change.oid, details=details)
-
-
-def note_column_looks(
-    transaction: Transaction,
-    name: str,
-    looks: Mapping[int, ColumnLook],
-    seen_lsn: Lsn | None,
-    trigger: str | None = None,
-) -> None:
-    """Note what a look has found of tables' columns, where that is new, inside a transaction."""
-    listed = [{"oid": oid, **look.to_json()} for oid, look in looks.items()]
-    transaction.change("tables/note_column_looks", name=name, looks=Jsonb(listed), seen_lsn=seen_lsn, trigger=trigger)
-
-
-def look_of(facts: TableFacts) -> ColumnLook:
-    """Return what of a table's columns a look at the catalog has found."""
-    there = sorted(present(facts.columns), key=lambda column: column.attnum)
-    states = {column.attnum: (column.name, column.type.oid, column.type.typmod) for column in there}
-    key, shape = tuple(column.attnum for column in there if column.key), facts.accepted.shape
-    return ColumnLook(shape.attnums, states, key=key, key_index=shape.key_index, hidden=tuple(shape.hidden))
 
 
 def tables(

@@ -9,25 +9,23 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 
 from psycopg.types.json import Jsonb
 from psycopg.types.range import Range
 
-from penstock.contract.manifest import FileEntry, moment, vars_of
-from penstock.contract.table_state import TableState, TableStates
+from penstock.contract.manifest import FileEntry, moment
 from penstock.errors import LedgerError
-from penstock.ledger.json_codec import relation_to_json
 from penstock.ledger.loads import BUILDS, FETCHES, loads
 from penstock.ledger.merge_queue import MergeQueue
 from penstock.ledger.pipelines import find, lock, lock_active
 from penstock.ledger.records import CutRecord, PipelineRecord, Row, WindowRecord, WindowState
-from penstock.ledger.relation_records import ColumnLook, RelationAttnums, RelationNumbers, RelationRecord
-from penstock.ledger.relations import RelationVersions
 from penstock.ledger.session import Part, Transaction
+from penstock.ledger.shapes import add_relations, distrust_shapes, keep_logged
 from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.ledger.tables import tables as tables_of
 from penstock.lsn import Lsn
+from penstock.shapes.known_shape import KnownShape
+from penstock.shapes.timeline import RelationMapping
 from penstock.wire.messages import Relation
 
 
@@ -51,21 +49,22 @@ class LedgerSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class WindowContent:
-    """Hold what a window has landed: files, and relations by (oid, version) with their attnums where these are known.
+    """Hold what a window has landed: files, and relations by (oid, version), with what their columns are where the catalog was asked.
 
-    `states` are what the source's event trigger said last of tables, None where it is not listened to.
+    `logged` are the shapes that the source's event trigger logged last, by the table's oid; `missed`: it may have missed something.
     """
 
     files: Sequence[FileEntry]
     relations: Mapping[tuple[int, int], Relation]
     transactions: int
     messages: int
-    numbers: Mapping[tuple[int, int], RelationNumbers] = field(default_factory=dict)
-    states: TableStates | None = None
+    mappings: Mapping[tuple[int, int], RelationMapping] = field(default_factory=dict)
+    logged: Mapping[int, KnownShape] = field(default_factory=dict)
+    missed: bool = True
 
 
 class Windows(Part):
-    """Record windows and the relation shapes that came with them."""
+    """Record windows."""
 
     def plan(
         self,
@@ -161,13 +160,10 @@ class Windows(Part):
             if window is None or window.attempt != attempt or window.state == "planned":
                 raise moved(name, from_lsn, known.position)
             if changed:
-                _add_relations(transaction, name, content.relations, window.upto_lsn)
-                listed = [
-                    {"oid": oid, "version": version, **vars_of(each)}
-                    for (oid, version), each in content.numbers.items()
-                ]
-                transaction.change("windows/add_attnums", name=name, from_lsn=from_lsn, numbers=Jsonb(listed))
-                keep_states(transaction, name, content.states)
+                add_relations(transaction, name, content.relations, content.mappings, from_lsn)
+                if content.missed:
+                    distrust_shapes(transaction, name)
+                keep_logged(transaction, name, content.logged, window.upto_lsn)
             return window
 
     def confirm(self, name: str, *, through: Lsn) -> int:
@@ -233,36 +229,6 @@ class Windows(Part):
             dropped=tuple(table for table in known if table.state == "dropped"),
         )
 
-    def relations(self, name: str) -> list[RelationRecord]:
-        """Return every relation shape that was staged, by oid and version."""
-        with self.transaction() as transaction:
-            return transaction.records(RelationRecord, "windows/relations", name=name)
-
-    def column_looks(self, name: str, oids: Iterable[int], *, since: Lsn) -> dict[int, list[ColumnLook]]:
-        """Return what looks have found of these tables' columns from a position on, the oldest first."""
-        found: dict[int, list[ColumnLook]] = {}
-        with self.transaction() as transaction:
-            rows = transaction.rows("windows/column_looks", name=name, oids=list(oids), from_lsn=since)
-            for oid, count, columns, trigger, sure, key, index, hidden in rows:
-                look = ColumnLook.from_row(count, columns, trigger, sure=sure, key=key, key_index=index, hidden=hidden)
-                found.setdefault(oid, []).append(look)
-        return found
-
-    def table_states(self, name: str, oids: Iterable[int]) -> dict[int, TableState]:
-        """Return what the source's event trigger told last of these tables, up to where the pipeline stands."""
-        with self.transaction() as transaction:
-            rows = transaction.rows("windows/table_states", name=name, oids=list(oids))
-        return {oid: TableState.from_json(state) for oid, state in rows}
-
-    def attnums(self, name: str) -> RelationAttnums:
-        """Return the attnums of landed relations."""
-        with self.transaction() as transaction:
-            return RelationAttnums.of(transaction.rows("windows/attnums", name=name))
-
-    def relation_versions(self, name: str) -> RelationVersions:
-        """Return the numbering of relation shapes, to number those of the next window."""
-        return RelationVersions(partial(self.relations, name))
-
 
 def windows(
     transaction: Transaction,
@@ -282,19 +248,6 @@ def windows(
     since, before = committed
     bounds = {"from_lsn": from_lsn, "after": after, "through": through, "since": since, "before": before}
     return transaction.records(WindowRecord, "windows/windows", name=name, states=states, past=past, **bounds)
-
-
-def keep_states(transaction: Transaction, name: str, states: TableStates | None) -> None:
-    """Keep the last states that were told; none of those known where something may have been missed since."""
-    if states is None or states.has_gap:
-        transaction.change("windows/doubt_column_looks", name=name)
-        transaction.change("windows/forget_table_states", name=name, oids=None)
-    if states is None:
-        return
-    if gone := [state.oid for state in states.last if state.gone]:
-        transaction.change("windows/forget_table_states", name=name, oids=gone)
-    if last := [{"oid": state.oid, "state": state.to_json()} for state in states.last if not state.gone]:
-        transaction.change("windows/add_table_states", name=name, states=Jsonb(last))
 
 
 def _targets(known: Iterable[TableRecord]) -> dict[int, tuple[str, ...]]:
@@ -331,20 +284,6 @@ def _find_window(transaction: Transaction, name: str, from_lsn: Lsn) -> WindowRe
 def _window(transaction: Transaction, name: str, from_lsn: Lsn) -> WindowRecord:
     (window,) = windows(transaction, name, from_lsn=from_lsn)
     return window
-
-
-def _add_relations(
-    transaction: Transaction, name: str, relations: Mapping[tuple[int, int], Relation], seen_lsn: Lsn
-) -> None:
-    shapes = [relation_to_json(version, relation) for (_, version), relation in relations.items()]
-    for oid, version in transaction.rows(
-        "windows/add_relations", name=name, seen_lsn=seen_lsn, relations=Jsonb(shapes)
-    ):
-        raise LedgerError(
-            "ledger-conflict",
-            f"expected shape {version} of relation {oid} to be new or the same as before, it is another one; "
-            "number the window's relations from relation_versions() and capture it again",
-        )
 
 
 def moved(name: str, from_lsn: Lsn, position: Lsn | None) -> LedgerError:

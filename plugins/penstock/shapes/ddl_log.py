@@ -14,11 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
-from penstock.contract.table_state import TableState
-from penstock.ledger.relation_records import ColumnLook
-from penstock.shapes.timeline import History, contradicts
+from penstock.shapes.known_shape import KnownShape
+from penstock.shapes.timeline import History
 from penstock.values.type_change import cast_keeps
-from penstock.wire.columnar import DdlEvent
 
 _XID = 0xFFFFFFFF  # a column's version is the 32-bit id of the transaction, or a part of it, that wrote its catalog row
 
@@ -47,14 +45,15 @@ class Rewrites:
 
 def read_rewrites(history: History, before: Before, now: Mapping[int, str]) -> Rewrites:
     """Hold what a window logged against what was right before, for the columns that were altered; `now` are their versions by attnum."""
-    events = [each.state for each in history.ddl_events]
-    looks = _since(history.looks, before, now)
-    token = history.looks[-1].trigger
-    everything = {look.trigger for look in looks} | {state.trigger for state in events} == {token}
+    events, newest = history.logged, history.found[-1]
+    found = _since(history.found, before, now)
+    generation = newest.generation
+    everything = {each.generation for each in (*found, *events)} == {generation}
     silent = any(state.unlogged for state in events)
-    if not (looks and token and everything and history.complete) or history.ddl_gaps or silent or contradicts(history):
+    sure = found and generation and everything and history.complete
+    if not sure or newest.gaps or silent or history.contradicts:
         return Rewrites(frozenset(now))
-    earlier = history.before if history.before is not None and history.before.trigger == token else None
+    earlier = history.before if history.before is not None and history.before.generation == generation else None
     doubtful = frozenset(
         attnum
         for attnum, version in now.items()
@@ -65,26 +64,26 @@ def read_rewrites(history: History, before: Before, now: Mapping[int, str]) -> R
     return Rewrites(doubtful, complete)
 
 
-def _since(looks: Sequence[ColumnLook], before: Before, attnums: Mapping[int, str]) -> Sequence[ColumnLook]:
-    """Return the looks from the one at which the columns were right; without it all, if windows since then have been read."""
+def _since(found: Sequence[KnownShape], before: Before, attnums: Mapping[int, str]) -> Sequence[KnownShape]:
+    """Return the catalog's shapes from the one in which the columns were right; without it all, if windows since then have been read."""
     right = [
         place
-        for place, look in enumerate(looks)
-        if all(look.columns.get(attnum, ())[1:] == before.types[attnum] for attnum in attnums)
+        for place, each in enumerate(found)
+        if all(each.columns.get(attnum, ())[1:] == before.types[attnum] for attnum in attnums)
     ]
     if right:
-        return looks[right[-1] :]
-    return looks if before.checked else ()
+        return found[right[-1] :]
+    return found if before.checked else ()
 
 
-def _follow_one_another(attnum: int, earlier: TableState | None, events: Sequence[TableState], now: str) -> bool:
+def _follow_one_another(attnum: int, earlier: KnownShape | None, events: Sequence[KnownShape], now: str) -> bool:
     """Return whether each version of a column comes once, up to that which the look found: one that comes again contradicts the others."""
     states = events if earlier is None else [earlier, *events]
     versions = [*(str(state.versions.get(attnum)) for state in states), now]
     return len(list(groupby(versions))) == len(set(versions))
 
 
-def _kept(attnum: int, earlier: TableState | None, events: Sequence[TableState], before: Before) -> bool:
+def _kept(attnum: int, earlier: KnownShape | None, events: Sequence[KnownShape], before: Before) -> bool:
     """Return whether no command that was logged can have changed a column's values since they were right."""
     right = before.versions[attnum]
     versions = [str(state.versions.get(attnum)) for state in events]
@@ -129,24 +128,27 @@ class RewrittenFile:
     empty: bool
 
 
-def rewritten_file(before: int, now: int, token: str | None, events: Sequence[DdlEvent]) -> RewrittenFile | None:
+def rewritten_file(before: int, now: int, generation: str | None, events: Sequence[KnownShape]) -> RewrittenFile | None:
     """Return how a partition came from the file `before` to that of `now`, None where one plain rewrite is not logged to have done it.
 
     More than one such story is somebody's invention.
     """
-    stories = [(each.rewrote, each.state) for each in events if each.rewrote and each.rewrote.file == before]
-    if len(stories) != 1 or not token:
+    stories = [(each.rewrote, each) for each in events if each.rewrote and each.rewrote.file == before]
+    if len(stories) != 1 or not generation:
         return None
     ((start, end),) = stories
-    one = start.xid == end.xid and {start.trigger, end.trigger} == {token} and end.plain
+    one = start.xid == end.xid and {start.generation, end.generation} == {generation} and end.plain
     return RewrittenFile(start.xid, *end.written, start.empty) if one and end.file == now else None
 
 
 def rewritten_files(
-    before: Mapping[int, int], now: Mapping[int, int], token: str | None, events: Mapping[int, Sequence[DdlEvent]]
+    before: Mapping[int, int],
+    now: Mapping[int, int],
+    generation: str | None,
+    events: Mapping[int, Sequence[KnownShape]],
 ) -> dict[int, RewrittenFile] | None:
     """Return how each partition with a new file came to it, by oid; None where the log does not say it of all. All are given by oid."""
     new = [oid for oid, file in now.items() if before[oid] != file]
-    found = {oid: rewritten_file(before[oid], now[oid], token, events.get(oid, ())) for oid in new}
+    found = {oid: rewritten_file(before[oid], now[oid], generation, events.get(oid, ())) for oid in new}
     sure = {oid: each for oid, each in found.items() if each is not None}
     return sure if len(sure) == len(found) else None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from penstock.contract.manifest import FileEntry
+from penstock.shapes.ddl_message import DdlLog
 from penstock.wire.columnar import Relation, Totals
 
 
@@ -20,7 +21,9 @@ class Landed:
     old_nulls: Mapping[int, frozenset[str]]
     """The columns that are NULL in an old row, by relation."""
     after: Mapping[tuple[int, int], frozenset[int]] = field(default_factory=dict)
-    """After how many told states of its table each relation version was announced."""
+    """After how many logged events of its table each relation version was announced."""
+    ddl: DdlLog | None = None
+    """What the source's event trigger logged, None where the window was read without it."""
 
     @cached_property
     def shapes(self) -> dict[int, list[Relation]]:

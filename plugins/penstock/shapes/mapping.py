@@ -6,11 +6,10 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from penstock.contract.manifest import FileEntry
-from penstock.ledger.relation_records import ColumnLook, RelationNumbers
 from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.shapes.mirror_column import present
 from penstock.shapes.table_facts import TableFacts
-from penstock.shapes.timeline import attnums, marked
+from penstock.shapes.timeline import RelationMapping, first_columns, marked
 from penstock.values.pgtype import PgType
 from penstock.values.type_change import followed, sent_as_real, sent_keeps
 from penstock.wire.messages import Relation, RelationColumn
@@ -41,7 +40,7 @@ class Fit:
 def fit(
     table: TableRecord | TableFacts,
     relation: Relation,
-    known: RelationNumbers,
+    known: RelationMapping,
     overwritten: Collection[int] = (),
 ) -> Fit:
     """Hold landed rows of a relation, whose columns are known by number, against a table's columns.
@@ -121,13 +120,10 @@ def overwritten(fetches: Iterable[LoadRecord], oid: int, last: int | None) -> fr
 
 
 def by_name(table: TableRecord | TableFacts, relation: Relation) -> tuple[int, ...] | None:
-    """Return the attnums of a relation where no look was noted: its columns are the table's, or the first of them."""
+    """Return the attnums of a relation of which the catalog was not asked: its columns are the table's, or the first of them."""
     there = sorted(present(table.columns), key=lambda column: column.attnum)
     states = {column.attnum: (column.name, column.type.oid, column.type.typmod) for column in there}
-    numbers = list(states)
-    first = {attnum: states[attnum] for attnum in numbers[: len(relation.columns)]}
-    looks = (ColumnLook(max(first, default=0), first), ColumnLook(max(numbers, default=0), states))
-    return attnums(relation, looks)
+    return first_columns(relation, states)
 
 
 def _followed(sent: RelationColumn, now: PgType) -> bool:

@@ -1,24 +1,23 @@
 """Which of the catalog's columns a relation of the stream has: names and types are in the message, numbers are not. Pure.
 
-The message lists columns in the order of their attnums, and looks at the catalog before and after it say which were there.
-Columns that every look has are in the message, whatever they were called in between: so names prove nothing, types and
-order do. Where they leave more than one reading, there is no answer.
+The message lists columns in the order of their attnums, and the shapes of the table that are known before and after it say which
+were there. Columns that all of these have are in the message, whatever they were called in between: so names prove nothing, types
+and order do. Where they leave more than one reading, there is no answer.
 
-Where the source's event trigger logs what each command of DDL left, a state holds from its message to the table's next one. That nothing happened between the two without a message is believed only
-where the trigger was there all the time, and where neither the RELATION message nor a look at the catalog contradicts; else
-the looks decide as they do without a trigger, between narrower bounds where the states give such.
+A shape is known from the catalog, or from the log of the source's event trigger, where it holds from its message to the table's next
+one. That nothing happened between the two without a message is believed only where the trigger was there all the time, and where
+neither the RELATION message nor the catalog contradicts; else the shapes of the catalog decide as they do without a trigger, between
+narrower bounds where the logged ones give such.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from penstock.contract.table_state import TableState
-from penstock.ledger.relation_records import ColumnLook, ColumnState, RelationNumbers
-from penstock.shapes.source_table import SourceTable
-from penstock.wire.columnar import DdlEvent
+from penstock.lsn import Lsn
+from penstock.shapes.known_shape import ColumnState, KnownShape, sent_states
 from penstock.wire.messages import Relation
 
 DROPPED = 0
@@ -28,73 +27,155 @@ _HALF = 1 << 31  # transaction ids are compared as the server compares them
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Hold all that is known of a table around a window: the looks, the last state logged before it, and those within it.
+    """Hold all that is known of a table around a window: the catalog's shapes, the last one logged before it, and those within it.
 
-    `ddl_gaps` counts the trigger's messages within the window that said nothing. `complete`: no message is kept from the stream.
+    The newest of the catalog's has the `gaps` of the whole window. `complete`: no message is kept from the stream.
     """
 
-    looks: Sequence[ColumnLook]
-    before: TableState | None = None
-    ddl_events: Sequence[DdlEvent] = ()
-    ddl_gaps: int = 0
+    found: Sequence[KnownShape]
+    before: KnownShape | None = None
+    logged: Sequence[KnownShape] = ()
     complete: bool = True
+
+    def within(self, logged: Sequence[KnownShape], gaps: int, complete: bool) -> History:
+        """Return what is known with what a window logged of the table, of which `gaps` messages said nothing."""
+        found = (*self.found[:-1], replace(self.found[-1], gaps=gaps))
+        return replace(self, found=found, logged=logged, complete=complete)
+
+    @property
+    def chain(self) -> list[KnownShape | None]:
+        """Return what is known in the order of the stream: what was right before the window, what it logged, and what it is now."""
+        first = self.found[0] if self.found[0].sure else None
+        before, follower = self.before, (*self.logged, self.found[-1])[0]
+        if first and (before is None or before.generation != follower.generation):
+            before = replace(first, gaps=0)
+        return [before, *self.logged, self.found[-1]]
+
+    @property
+    def contradicts(self) -> bool:
+        """Return whether these shapes cannot follow one another: numbers and versions are given out once, and a dropped column stays dropped."""
+        known = [each for each in self.chain if each is not None]
+        return not _once(known) or not all(
+            one.count <= other.count
+            and not one.dropped.keys() & other.columns.keys()
+            and (not other.xid or all(other.dropped.get(attnum) == xid for attnum, xid in one.dropped.items()))
+            for one, other in pairwise(known)
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
-    """Hold the table's columns at one place; `xid` is 0 where a look found them."""
+class RelationMapping:
+    """Say which of the table's columns those of a relation version are, None where that cannot be told.
 
-    look: ColumnLook
-    ddl_gaps: int = 0
-    dropped: Mapping[int, int] = field(default_factory=dict)
-    xid: int = 0
-    versions: Mapping[int, int] = field(default_factory=dict)
+    `key` are those by which its changes find their rows: none where only whole rows do, None where that is not known.
+    """
+
+    attnums: tuple[int, ...] | None
+    key: tuple[int, ...] | None = None
 
 
-def columns_at(relation: Relation, after: Collection[int], history: History) -> tuple[int, ...] | None:
-    """Return the attnums of a relation that was announced `after` so many DDL events; None where that is not sure."""
-    looks = history.looks
-    chain = _chain(history)
-    if not (history.ddl_events or history.before) or not _agree(chain):
-        return attnums(relation, looks)
+@dataclass(frozen=True, slots=True)
+class KnownRelation:
+    """Hold one shape of a relation as the stream described it, and what its columns are in the windows from `from_lsn` on.
+
+    `mapping` is None where the catalog was not asked for the table.
+    """
+
+    version: int
+    from_lsn: Lsn
+    relation: Relation
+    mapping: RelationMapping | None
+
+
+def mapping_of(relation: Relation, after: Collection[int], history: History) -> RelationMapping:
+    """Return what the columns of a relation are that was announced `after` so many logged shapes of its table.
+
+    Its message marks the columns that come with each old row. Under REPLICA IDENTITY FULL these are all, and a row is known by
+    the primary key where that was the same throughout, index and all; else only whole rows tell which are meant.
+    """
+    attnums, found = columns_of(relation, after, history), history.found
+    if attnums is None:
+        return RelationMapping(None)
+    if relation.replica_identity != "f":
+        return RelationMapping(attnums, _sure_key(marked(relation, attnums), found))
+    keys = {(each.key, each.key_index) for each in found}
+    return RelationMapping(attnums, found[0].key if len(keys) == 1 else ())
+
+
+def _sure_key(marks: tuple[int, ...], found: Sequence[KnownShape]) -> tuple[int, ...]:
+    """Return the key that a message marks: all of it, unless a column may belong to it that is not published."""
+    sure = not any(each.hidden for each in found) and not _come_and_gone(found)
+    if sure or any(set(marks) == set(each.key) for each in found):
+        return marks
+    return (DROPPED,) if any(each.key for each in found) else ()
+
+
+def marked(relation: Relation, attnums: Sequence[int]) -> tuple[int, ...]:
+    """Return the columns that a message marks as those that come with each old row."""
+    return tuple(attnum for sent, attnum in zip(relation.columns, attnums, strict=True) if sent.key)
+
+
+def columns_of(relation: Relation, after: Collection[int], history: History) -> tuple[int, ...] | None:
+    """Return the attnums of a relation that was announced `after` so many logged shapes of its table.
+
+    None where more than one reading is possible, or none; `DROPPED` for one of several that are no longer there.
+    """
+    if not (history.logged or history.before) or history.contradicts:
+        return _between(relation, history.found)
+    chain = history.chain
     found = {_at(relation, chain[place], chain[place + 1], history) for place in after}
     return next(iter(found)) if len(found) == 1 else None
 
 
-def _chain(history: History) -> list[_Known | None]:
-    """Return what is known in the order of the stream, with the state before the window first and the newest look last."""
-    last = _Known(history.looks[-1], history.ddl_gaps)
-    events = [_at_event(each.state, each.ddl_gaps) for each in history.ddl_events]
-    first = history.looks[0] if history.looks[0].sure else None
-    follower = (*events, last)[0]
-    before = _at_event(history.before, 0) if history.before else None
-    if first and (before is None or before.look.trigger != follower.look.trigger):
-        before = _Known(first)
-    return [before, *events, last]
+def first_columns(relation: Relation, columns: Mapping[int, ColumnState]) -> tuple[int, ...] | None:
+    """Return the attnums of a relation of which the catalog was not asked: its columns are these, or the first of them."""
+    numbers = sorted(columns)
+    first = {attnum: columns[attnum] for attnum in numbers[: len(relation.columns)]}
+    return _between(relation, (KnownShape(max(first, default=0), first), KnownShape(max(numbers, default=0), columns)))
 
 
-def contradicts(history: History) -> bool:
-    """Return whether states and looks cannot follow one another."""
-    return not _agree(_chain(history))
+def _at(
+    relation: Relation, here: KnownShape | None, following: KnownShape | None, history: History
+) -> tuple[int, ...] | None:
+    found = history.found
+    if here is not None and following is not None and _nothing_between(here, following, history):
+        named = _named(relation, here, found)
+        if named is not None:
+            return named
+    bounds = (here or found[0], following or found[-1])
+    return _between(relation, [_sent(each, found[0]) for each in bounds]) or _between(relation, found)
 
 
-def _at_event(state: TableState, ddl_gaps: int) -> _Known:
-    look = ColumnLook(state.count, state.columns, state.trigger)
-    return _Known(look, ddl_gaps, state.dropped, state.xid, state.versions)
+def _nothing_between(here: KnownShape, following: KnownShape, history: History) -> bool:
+    """Return whether no command changed the table between two places: the trigger was there, and logged none."""
+    if not here.generation or here.generation != following.generation or here.gaps != following.gaps:
+        return False
+    if not following.xid:
+        return history.complete
+    # what the command that was logged has not dropped itself went before it, unnoticed
+    dropped = (xid for attnum, xid in following.dropped.items() if attnum not in here.dropped)
+    new = (xid for attnum, xid in following.dropped.items() if attnum in here.columns or attnum > here.count)
+    return all((xid - following.xid) % (2 * _HALF) < _HALF for xid in (new if not here.xid else dropped))
 
 
-def _agree(chain: Sequence[_Known | None]) -> bool:
-    """Return whether these can follow one another: numbers and versions are given out once, and a dropped column stays dropped."""
-    known = [each for each in chain if each is not None]
-    return _once(known) and all(
-        one.look.count <= other.look.count
-        and not one.dropped.keys() & other.look.columns.keys()
-        and (not other.xid or all(other.dropped.get(attnum) == xid for attnum, xid in one.dropped.items()))
-        for one, other in pairwise(known)
-    )
+def _named(relation: Relation, here: KnownShape, found: Sequence[KnownShape]) -> tuple[int, ...] | None:
+    """Return the attnums of the names that a relation has in a logged shape; None where it, relation and catalog contradict."""
+    attnums = here.attnums(sent_states(relation))
+    if attnums is None:
+        return None
+    published = found[0].columns.keys() | found[-1].columns.keys()
+    through = set.intersection(*(set(each.columns) for each in found))
+    missing = here.columns.keys() - set(attnums)
+    return attnums if through <= set(attnums) and not missing & published else None
 
 
-def _once(known: Sequence[_Known]) -> bool:
+def _sent(shape: KnownShape, first: KnownShape) -> KnownShape:
+    """Return a shape without the columns that were there at the first one and not in the stream."""
+    there = {n: state for n, state in shape.columns.items() if n in first.columns or n > first.count}
+    return replace(shape, columns=there)
+
+
+def _once(known: Sequence[KnownShape]) -> bool:
     """Return whether no column has a version again that it had before another one."""
     newest: dict[int, int] = {}
     past: set[tuple[int, int]] = set()
@@ -108,99 +189,22 @@ def _once(known: Sequence[_Known]) -> bool:
     return True
 
 
-def _at(relation: Relation, here: _Known | None, following: _Known | None, history: History) -> tuple[int, ...] | None:
-    if here is not None and following is not None and _nothing_between(here, following, history):
-        found = _named(relation, here.look, history.looks)
-        if found is not None:
-            return found
-    bounds = [
-        history.looks[0] if here is None else here.look,
-        history.looks[-1] if following is None else following.look,
-    ]
-    narrow = [_sent(look, history.looks[0]) for look in bounds]
-    return attnums(relation, narrow) or attnums(relation, history.looks)
-
-
-def _nothing_between(here: _Known, following: _Known, history: History) -> bool:
-    """Return whether no command changed the table between two places: the trigger was there, and logged none."""
-    if not here.look.trigger or here.look.trigger != following.look.trigger or here.ddl_gaps != following.ddl_gaps:
-        return False
-    if not following.xid:
-        return history.complete
-    # what the command that was logged has not dropped itself went before it, unnoticed
-    dropped = (xid for attnum, xid in following.dropped.items() if attnum not in here.dropped)
-    new = (xid for attnum, xid in following.dropped.items() if attnum in here.look.columns or attnum > here.look.count)
-    return all((xid - following.xid) % (2 * _HALF) < _HALF for xid in (new if not here.xid else dropped))
-
-
-def _named(relation: Relation, here: ColumnLook, looks: Sequence[ColumnLook]) -> tuple[int, ...] | None:
-    """Return the attnums of the names that a relation has in a state; None where state, relation and looks contradict."""
-    sent = [(column.name, column.type_oid, column.typmod) for column in relation.columns]
-    numbers = TableState(relation.oid, here.trigger, here.count, here.columns).attnums(sent)
-    if numbers is None:
-        return None
-    published = looks[0].columns.keys() | looks[-1].columns.keys()
-    through = set.intersection(*(set(look.columns) for look in looks))
-    missing = here.columns.keys() - set(numbers)
-    return numbers if through <= set(numbers) and not missing & published else None
-
-
-def _sent(look: ColumnLook, first: ColumnLook) -> ColumnLook:
-    """Return a look without the columns that were there at the first one and not in the stream."""
-    there = {n: state for n, state in look.columns.items() if n in first.columns or n > first.count}
-    return replace(look, columns=there)
-
-
-def column_look(table: SourceTable) -> ColumnLook:
-    """Return what a look at the catalog has found of a table's published columns."""
-    states = {column.attnum: (column.name, column.type.oid, column.type.typmod) for column in table.columns}
-    key = tuple(column.attnum for column in table.columns if column.key)
-    return ColumnLook(table.attnums, states, key=key, key_index=table.key_index, hidden=table.hidden_attnums)
-
-
-def numbers(relation: Relation, found: tuple[int, ...] | None, looks: Sequence[ColumnLook]) -> RelationNumbers:
-    """Return what a relation's columns are, whose attnums were `found`; it had them between the first and the last of the looks.
-
-    Its message marks the columns that come with each old row. Under REPLICA IDENTITY FULL these are all, and a row is known by
-    the primary key where that was the same throughout, index and all; else only whole rows tell which are meant.
-    """
-    if found is None:
-        return RelationNumbers(None)
-    if relation.replica_identity != "f":
-        return RelationNumbers(found, _sure_key(marked(relation, found), looks))
-    keys = {(look.key, look.key_index) for look in looks}
-    return RelationNumbers(found, looks[0].key if len(keys) == 1 else ())
-
-
-def _sure_key(marked: tuple[int, ...], looks: Sequence[ColumnLook]) -> tuple[int, ...]:
-    """Return the key that a message marks: all of it, unless a column may belong to it that is not published."""
-    sure = not any(look.hidden for look in looks) and not _come_and_gone(looks)
-    if sure or any(set(marked) == set(look.key) for look in looks):
-        return marked
-    return (DROPPED,) if any(look.key for look in looks) else ()
-
-
-def marked(relation: Relation, numbers: Sequence[int]) -> tuple[int, ...]:
-    """Return the columns that a message marks as those that come with each old row."""
-    return tuple(attnum for sent, attnum in zip(relation.columns, numbers, strict=True) if sent.key)
-
-
-def attnums(relation: Relation, looks: Sequence[ColumnLook]) -> tuple[int, ...] | None:
-    """Return the attnums of a relation's columns, which it had at some time between the first and the last of the looks.
-
-    None where more than one reading is possible, or none; `DROPPED` for one of several that are no longer there.
-    """
-    sent = _sent_states(relation)
-    through = set.intersection(*(set(look.columns) for look in looks))
+def _between(relation: Relation, known: Sequence[KnownShape]) -> tuple[int, ...] | None:
+    """Return the attnums of a relation's columns, which it had at some time between the first and the last of these shapes."""
+    sent = sent_states(relation)
+    through = set.intersection(*(set(each.columns) for each in known))
     if len(sent) == len(through):
         return tuple(sorted(through))
-    if _come_and_gone(looks):
+    if _come_and_gone(known):
         return None
-    states = _known_states(looks)
-    if len(sent) == len(states):  # all that any look has: whatever types they had in between
+    states: dict[int, set[ColumnState]] = {}
+    for each in known:
+        for attnum, state in each.columns.items():
+            states.setdefault(attnum, set()).add(state)
+    if len(sent) == len(states):  # all that any shape has: whatever types they had in between
         return tuple(sorted(states))
-    came = sorted(looks[-1].columns.keys() - through)
-    gone = states.keys() - looks[-1].columns.keys()
+    came = sorted(known[-1].columns.keys() - through)
+    gone = states.keys() - known[-1].columns.keys()
     # what is there at last came in its order, whatever it was called: the first so many are there, the others not yet
     possible = [
         count for count in range(len(came) + 1) if _readable(sent, states, through | set(came[:count]), gone)[0][0]
@@ -210,23 +214,9 @@ def attnums(relation: Relation, looks: Sequence[ColumnLook]) -> tuple[int, ...] 
     return _reading(sent, states, through | set(came[: possible[0]]), gone)
 
 
-def _sent_states(relation: Relation) -> list[ColumnState]:
-    """Return the columns of a relation in the form in which looks have them."""
-    return [(column.name, column.type_oid, column.typmod) for column in relation.columns]
-
-
-def _known_states(looks: Sequence[ColumnLook]) -> dict[int, set[ColumnState]]:
-    """Return what looks have found of each column."""
-    states: dict[int, set[ColumnState]] = {}
-    for look in looks:
-        for attnum, state in look.columns.items():
-            states.setdefault(attnum, set()).add(state)
-    return states
-
-
-def _come_and_gone(looks: Sequence[ColumnLook]) -> bool:
-    """Return whether columns were added and dropped between two looks, which saw neither."""
-    added = ((len([n for n in after.columns if n > before.count]), before, after) for before, after in pairwise(looks))
+def _come_and_gone(known: Sequence[KnownShape]) -> bool:
+    """Return whether columns were added and dropped between two shapes, which have neither."""
+    added = ((len([n for n in after.columns if n > before.count]), before, after) for before, after in pairwise(known))
     return any(after.count - before.count > seen for seen, before, after in added)
 
 
@@ -266,5 +256,5 @@ def _readable(
 
 
 def _like(sent: ColumnState, known: Collection[ColumnState]) -> bool:
-    """Return whether a column of the stream may be one that looks found in these states: its name may have been another."""
+    """Return whether a column of the stream may be one that has been in these states: its name may have been another."""
     return any(sent[1:] == state[1:] for state in known)

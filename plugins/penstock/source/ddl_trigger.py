@@ -11,7 +11,7 @@ from typing import Literal, LiteralString
 
 from psycopg import sql
 
-from penstock.contract.ddl_message import PREFIX, VERSION
+from penstock.shapes.ddl_message import PREFIX, VERSION
 from penstock.source.session import SourceSession, translating
 from penstock.sql import load
 

@@ -19,9 +19,9 @@ from psycopg import sql
 from psycopg.rows import class_row
 
 from penstock.config.connections import Connection
-from penstock.contract.ddl_message import MOST_BYTES, PREFIX
 from penstock.errors import SourceError
 from penstock.lsn import Lsn
+from penstock.shapes.ddl_message import MOST_BYTES, PREFIX
 from penstock.source.arrow import ArrowSession, connect_arrow
 from penstock.source.session import SourceSession, connect, pin, translating
 from penstock.sql import load

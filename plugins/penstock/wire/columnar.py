@@ -12,7 +12,7 @@ Input: protocol 1, text values, option `messages`; neither two_phase nor streami
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,12 +24,12 @@ from penstock.errors import ProtocolError
 from penstock.lsn import Lsn
 from penstock.wire.arrays import NONE, Progress, Rows, Sizes, Transactions
 from penstock.wire.batch import MessageBatch, explain
-from penstock.wire.controls import ControlReader, DdlEvent, Partition, read_relation
+from penstock.wire.controls import ControlReader, LogicalMessages, Partition, read_relation
 from penstock.wire.cursor import NEXT_STEP
 from penstock.wire.messages import Relation, RelationColumn, Type
 from penstock.wire.pgoutput import Decoder, Place, Within
 
-__all__ = ["ChangeBlock", "ColumnarDecoder", "DdlEvent", "Relation", "RelationColumn", "Totals", "warm_up"]
+__all__ = ["ChangeBlock", "ColumnarDecoder", "Relation", "RelationColumn", "Totals", "warm_up"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +50,7 @@ class ChangeBlock:
 class Totals:
     """Say what a decoder has seen; `changes` are the rows it gave, those of skipped origins are counted apart.
 
-    `ddl_events` holds what the event trigger logged, by table, where the window `reads_ddl`; `ddl_gaps` counts its messages that say nothing.
-    `after` says for each relation and split where it was announced: after so many events of the table.
+    `after` says for each relation and split where it was announced: after so many logged events of the table.
     """
 
     messages: int
@@ -66,9 +65,6 @@ class Totals:
     partitions: tuple[Partition, ...]
     first_commit_lsn: Lsn | None
     last_commit_lsn: Lsn | None
-    reads_ddl: bool = False
-    ddl_events: Mapping[int, Sequence[DdlEvent]] = field(default_factory=dict)
-    ddl_gaps: int = 0
     after: Mapping[tuple[Relation, int], frozenset[int]] = field(default_factory=dict)
 
 
@@ -76,19 +72,19 @@ class ColumnarDecoder:
     """Decode the messages of one peek, batch by batch; after a ProtocolError it is of no more use.
 
     `xid_horizon` is the 64-bit xmax of `pg_current_snapshot()`, taken before the peek. Transactions whose origin is in
-    `skip_origins` are checked and counted but give no rows. `reads_ddl`: the peek brings the event trigger's messages, each proved
-    to be its own; else no content of a logical message is looked at.
+    `skip_origins` are checked and counted but give no rows. `logical` reads the log of DDL, where
+    the peek brings its messages, each proved to be its own; else no content of a logical message is looked at.
     """
 
     def __init__(
-        self, *, xid_horizon: int, skip_origins: frozenset[str] = frozenset(), reads_ddl: bool = False
+        self, *, xid_horizon: int, skip_origins: frozenset[str] = frozenset(), logical: LogicalMessages | None = None
     ) -> None:
         # numba takes a second to import: not before the first decoding
         from penstock.wire import assemble, passes  # noqa: PLC0415
 
         self._passes, self._assemble = passes, assemble
         self._horizon = xid_horizon
-        self._controls = ControlReader(skip_origins, reads_ddl=reads_ddl)
+        self._controls = ControlReader(skip_origins, logical or LogicalMessages())
         self._progress = Progress()
         self._transactions = Transactions.allocate(0)
         self._messages = 0
@@ -130,9 +126,6 @@ class ColumnarDecoder:
             partitions=tuple(self._partitions.values()),
             first_commit_lsn=self._first_lsn,
             last_commit_lsn=self._newest_lsn() if progress.transactions else None,
-            reads_ddl=controls.reads_ddl,
-            ddl_events=controls.ddl_events,
-            ddl_gaps=controls.ddl_gaps,
             after=controls.places(),
         )
 

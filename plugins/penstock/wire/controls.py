@@ -2,7 +2,7 @@
 
 Shapes, origins and skipping become numbers in small arrays, one entry per control message. A relation gets a new version
 when its RELATION message says something new; the server repeats identical ones after any ANALYZE or CREATE INDEX. It also
-gets one where the source's event trigger has logged that the same names are other columns now (`contract/table_state.py`).
+gets one where the log of DDL has it that the same names are other columns now.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from penstock.contract import ddl_message
-from penstock.contract.table_state import FileBefore, TableState
 from penstock.wire.arrays import NONE, Catalogue, Controls
 from penstock.wire.cursor import Cursor
 from penstock.wire.messages import LogicalMessage, Origin, PlainMessage, Relation, Type
@@ -29,40 +27,34 @@ class Partition:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class DdlEvent:
-    """Hold one event of the DDL log of one table, in stream order, with how many of its messages said nothing until then.
+class LogicalMessages:
+    """Take no notice of what logical messages say: who reads the log of DDL takes this one's place (`shapes/ddl_message.py`)."""
 
-    `rewrote` is the file that the log named right before: the one that the same command has rewritten.
-    """
+    def note(self, _prefix: str, _content: bytes) -> None:
+        """Take a transactional message, in stream order."""
 
-    state: TableState
-    ddl_gaps: int
-    rewrote: FileBefore | None = None
+    def count(self, _oid: int) -> int:
+        """Count the events that were logged of a table so far."""
+        return 0
 
-
-DDL_BYTES = 64 << 20
-"""Of messages that are kept; whatever else comes in one peek is taken for messages that say nothing."""
+    def attnums(self, _relation: Relation) -> tuple[int, ...] | None:
+        """Return the columns that a relation has by the event that was logged last, None where that does not say it."""
+        return None
 
 
 class ControlReader:
     """Read control messages in stream order and remember what they have named.
 
     `shapes` are all relation shapes so far, by version, and `splits` count for each how often its content had stood for other
-    columns before; `after` are the places of its announcements: after so many `ddl_events` of its table. `origins` are all
-    origins, by number; `ddl_gaps` counts the event trigger's messages that say nothing, where the reader `reads_ddl`.
+    columns before; `after` are the places of its announcements: after so many logged events of its table. `origins` are all
+    origins, by number.
     """
 
-    def __init__(self, skip_origins: frozenset[str], *, reads_ddl: bool) -> None:
-        self.reads_ddl = reads_ddl
+    def __init__(self, skip_origins: frozenset[str], logical: LogicalMessages) -> None:
         self.shapes: list[Relation] = []
         self.splits: list[int] = []
         self.after: list[set[int]] = []
-        self.ddl_events: dict[int, list[DdlEvent]] = {}
-        self.ddl_gaps = 0
-        self._rewritten: dict[int, FileBefore] = {}
-        self._ddl_bytes = 0
-        self._ddl_last = (0, 0)
+        self._logical = logical
         self._numbers: list[tuple[int, ...] | None] = []
         self._known: dict[tuple[Relation, tuple[int, ...] | None], int] = {}
         self._times: dict[Relation, int] = {}
@@ -81,7 +73,7 @@ class ControlReader:
         return {oid: self.shapes[version] for oid, version in present if version != NONE}
 
     def places(self) -> dict[tuple[Relation, int], frozenset[int]]:
-        """Return after how many DDL events of its table each relation, by content and split, was announced."""
+        """Return after how many logged events of its table each relation, by content and split, was announced."""
         found: dict[tuple[Relation, int], frozenset[int]] = {}
         for shape, split, after in zip(self.shapes, self.splits, self.after, strict=True):
             found[shape, split] = found.get((shape, split), frozenset()) | after
@@ -112,8 +104,8 @@ class ControlReader:
                     self.origins.append(name)
                 return self.origins.index(name)
             case LogicalMessage(transactional=transactional, prefix=prefix, content=content):
-                if self.reads_ddl and transactional and prefix == ddl_message.PREFIX:
-                    self._note_ddl(content)
+                if transactional:
+                    self._logical.note(prefix, content)
                 self.transactional += transactional
                 self.other += not transactional
                 return int(transactional)
@@ -130,13 +122,12 @@ class ControlReader:
         return replace(relation, columns=tuple(named))
 
     def _version(self, relation: Relation) -> int:
-        events = self.ddl_events.get(relation.oid, [])
-        numbers = events[-1].state.attnums(relation_columns(relation)) if events else None
+        numbers = self._logical.attnums(relation)
         version = self._newest.get(relation.oid, NONE)
         if version == NONE or (self.shapes[version], self._numbers[version]) != (relation, numbers):
             version = self._version_of(relation, numbers)
             self._newest[relation.oid] = version
-        self.after[version].add(len(events))
+        self.after[version].add(self._logical.count(relation.oid))
         return version
 
     def _version_of(self, relation: Relation, numbers: tuple[int, ...] | None) -> int:
@@ -150,22 +141,6 @@ class ControlReader:
         self.splits.append(self._known[relation, numbers])
         return version
 
-    def _note_ddl(self, content: bytes) -> None:
-        """Note what the event trigger logs, once: whoever reads the WAL may send a message again, in its own transaction."""
-        self._ddl_bytes += len(content)
-        place, state = ddl_message.read_message(content) if self._ddl_bytes <= DDL_BYTES else (0, None)
-        if state is None:
-            self.ddl_gaps += 1
-            return
-        if (state.xid, place) <= self._ddl_last and state.xid == self._ddl_last[0]:
-            return
-        self._ddl_last = (state.xid, place)
-        if isinstance(state, FileBefore):
-            self._rewritten[state.oid] = state
-        else:
-            event = DdlEvent(state, self.ddl_gaps, self._rewritten.pop(state.oid, None))
-            self.ddl_events.setdefault(state.oid, []).append(event)
-
     def _extend_catalogue(self) -> None:
         before = dict(zip(self.catalogue.oids.tolist(), self.catalogue.current.tolist(), strict=True))
         oids = sorted(self._newest)
@@ -173,11 +148,6 @@ class ControlReader:
         first = np.cumsum(width, dtype=np.int64) - width
         current = np.array([before.get(oid, NONE) for oid in oids], np.int32)
         self.catalogue = Catalogue(np.array(oids, np.int64), current, width, first)
-
-
-def relation_columns(relation: Relation) -> list[tuple[str, int, int]]:
-    """Return name, type oid and typmod of each column."""
-    return [(column.name, column.type_oid, column.typmod) for column in relation.columns]
 
 
 def read_relation(data: bytes) -> Relation:

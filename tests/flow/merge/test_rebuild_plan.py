@@ -14,12 +14,12 @@ from penstock.flow.load.position import resolve_position
 from penstock.flow.merge import rebuild_plan
 from penstock.flow.merge.rebuild_plan import Copied, Landed
 from penstock.ledger.records import WindowRecord
-from penstock.ledger.relation_records import RelationAttnums
 from penstock.lsn import Lsn
 from penstock.shapes.accepted import Accepted
 from penstock.shapes.mirror_column import MirrorColumn
 from penstock.shapes.pg_snapshot import Snapshot
 from penstock.shapes.table_facts import TableFacts
+from penstock.shapes.timeline import KnownRelation
 from penstock.values.pgtype import PgType
 from penstock.wire.messages import Relation, RelationColumn
 from tests.pipeline_env import PipelineEnv
@@ -29,9 +29,10 @@ INTEGER = PgType(23, -1, "pg_catalog", "int4", "b")
 FACTS = TableFacts(
     1, "shop", "a", ("ns", "shop", "a"), "d", (MirrorColumn("id", 1, INTEGER, key=True),), Accepted(shape())
 )
+COLUMNS = RelationColumn("id", 23, -1, True), RelationColumn("old", 25, -1, False)
 RELATIONS = {
-    (1, 1): Relation(1, "shop", "a", "d", (RelationColumn("id", 23, -1, True),)),
-    (1, 2): Relation(1, "shop", "a", "d", (RelationColumn("id", 23, -1, True), RelationColumn("old", 25, -1, False))),
+    (1, version): [KnownRelation(version, Lsn(0), Relation(1, "shop", "a", "d", COLUMNS[:version]), None)]
+    for version in (1, 2)
 }
 
 
@@ -91,9 +92,7 @@ def test_a_snapshot_sees_what_had_ended_before_it() -> None:
 def fitting(
     env: PipelineEnv, *windows: WindowRecord, snapshot: str = "700:705:701", goal: Lsn | None = None
 ) -> list[str]:
-    found = rebuild_plan.fitting(
-        env.ctx, Copied(FACTS, snapshot), windows, Landed(RELATIONS, RelationAttnums({})), goal=goal
-    )
+    found = rebuild_plan.fitting(env.ctx, Copied(FACTS, snapshot), windows, Landed(RELATIONS), goal=goal)
     return [each.path for each, _ in found]
 
 

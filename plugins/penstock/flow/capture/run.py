@@ -240,7 +240,7 @@ def _stage(ctx: Context, conn: session.SourceSession, due: _Due, window: WindowR
     """Stage what was written; from the end of this function the window exists."""
     landed = written.landed
     _judge_again(ctx, conn, due)
-    numbers = resolve.resolve_questions(ctx, conn, due.look, landed, window)
+    mappings = resolve.resolve_questions(ctx, conn, due.look, landed, window)
     staged = ctx.ledger.windows.stage(
         ctx.name,
         from_lsn=window.from_lsn,
@@ -250,8 +250,9 @@ def _stage(ctx: Context, conn: session.SourceSession, due: _Due, window: WindowR
             landed.relations,
             landed.totals.transactions,
             landed.totals.messages,
-            numbers=numbers,
-            states=resolve.ddl_states(landed),
+            mappings=mappings,
+            logged=resolve.logged_last(landed),
+            missed=landed.ddl is None or landed.ddl.gaps > 0,
         ),
         digest=written.digest,
         seconds=time.monotonic() - written.started,

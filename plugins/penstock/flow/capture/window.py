@@ -8,7 +8,7 @@ handed on before it asks for more.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 
 import pyarrow as pa
@@ -25,6 +25,7 @@ from penstock.landing.zone import LandingZone
 from penstock.ledger import new_attempt
 from penstock.ledger.records import WindowRecord
 from penstock.lsn import Lsn
+from penstock.shapes.ddl_message import DdlLog
 from penstock.shapes.landed_window import Landed
 from penstock.source import peek, server_info, session
 from penstock.source.peek import Logical
@@ -110,13 +111,12 @@ def write_window(
         messages(ctx, known, window.upto_lsn, origin=source.origin, logical=logical),
         monotonic(),
     )
-    decoder = ColumnarDecoder(
-        xid_horizon=xid_horizon, skip_origins=frozenset(source.skip_origins), reads_ddl=logical is Logical.PROVED
-    )
+    ddl = DdlLog() if logical is Logical.PROVED else None
+    decoder = ColumnarDecoder(xid_horizon=xid_horizon, skip_origins=frozenset(source.skip_origins), logical=ddl)
     folder = layout.window_folder(ctx.name, window.from_lsn, window.upto_lsn, window.attempt)
     batches = digest.passing(following.starting(peeked) if following else peeked)
-    landed = land(batches, decoder, ctx.landing, folder, ctx.ledger.windows.relation_versions(ctx.name).number)
-    return Written(landed, digest.text(asked(source.origin, logical)), started, ahead is not None)
+    landed = land(batches, decoder, ctx.landing, folder, ctx.ledger.shapes.relation_versions(ctx.name).number)
+    return Written(replace(landed, ddl=ddl), digest.text(asked(source.origin, logical)), started, ahead is not None)
 
 
 def land(

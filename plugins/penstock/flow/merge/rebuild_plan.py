@@ -15,21 +15,19 @@ from penstock.flow.context import Context
 from penstock.flow.merge.table_plan import LandedFiles
 from penstock.jobs.merge_plan import TablePlan
 from penstock.ledger.records import WindowRecord
-from penstock.ledger.relation_records import RelationAttnums, RelationNumbers
 from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.lsn import Lsn
 from penstock.shapes.mapping import Fit, by_name, fetched_fit, fit, overwritten
 from penstock.shapes.pg_snapshot import Snapshot
 from penstock.shapes.table_facts import TableFacts
-from penstock.wire.messages import Relation
+from penstock.shapes.timeline import KnownRelation, RelationMapping
 
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """Hold every landed relation by oid and version, which of the catalog's columns these have, and what was fetched since."""
+    """Hold every landed relation by oid and version, in the order of the windows in which its columns were others, and what was fetched since."""
 
-    relations: Mapping[tuple[int, int], Relation]
-    attnums: RelationAttnums
+    relations: Mapping[tuple[int, int], Sequence[KnownRelation]]
     fetches: Sequence[LoadRecord] = ()
 
     def fit(self, table: TableRecord | TableFacts, entry: FileEntry, window: Lsn) -> Fit:
@@ -37,9 +35,10 @@ class Landed:
         later = overwritten(self.fetches, entry.oid, entry.max_commit_lsn)
         if entry.attnums is not None:
             return fetched_fit(table, entry, self.fetches, later)
-        relation = self.relations[entry.oid, entry.version]
-        known = self.attnums.at(entry.oid, entry.version, window)
-        return fit(table, relation, known[0] if known else RelationNumbers(by_name(table, relation)), later)
+        versions = self.relations[entry.oid, entry.version]
+        relation = versions[0].relation
+        known = [each.mapping for each in versions if each.mapping is not None and each.from_lsn <= window]
+        return fit(table, relation, known[-1] if known else RelationMapping(by_name(table, relation)), later)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +69,10 @@ def waiting_for_names(wanted: Mapping[int, tuple[str, ...]], targets: Mapping[in
 
 def landed_relations(ctx: Context) -> Landed:
     """Return every landed relation."""
-    found = ctx.ledger.windows.relations(ctx.name)
-    relations = {(record.relation.oid, record.version): record.relation for record in found}
-    return Landed(relations, ctx.ledger.windows.attnums(ctx.name), ctx.ledger.loads.fetches(ctx.name))
+    relations: dict[tuple[int, int], list[KnownRelation]] = {}
+    for known in ctx.ledger.shapes.relations(ctx.name):
+        relations.setdefault((known.relation.oid, known.version), []).append(known)
+    return Landed(relations, ctx.ledger.loads.fetches(ctx.name))
 
 
 def due(windows: Sequence[WindowRecord], after: Lsn | None, before: Lsn | None = None) -> list[WindowRecord]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -97,27 +97,26 @@ def _logged_rewrites(ctx: Context, case: OpenTable, landed: Landed, window: Wind
     if history is None or not read_rewrites(history, Before(file=0, types={}, versions={}), {}).complete:
         return frozenset()
     before = {leaf: leaves[leaf].file for leaf in case.files if leaf in leaves}
-    token = history.looks[-1].trigger
-    return _rewritten_as_logged(ctx, case, landed, token, before)
+    return _rewritten_as_logged(ctx, case, landed, history.found[-1].generation, before)
 
 
-def rows_kept(ctx: Context, case: OpenTable, landed: Landed, token: str | None) -> bool:
+def rows_kept(ctx: Context, case: OpenTable, landed: Landed, generation: str | None) -> bool:
     """Return whether the window logged how each partition came to its file, and no row can have gone by a TRUNCATE of it alone."""
     if case.now.kind != "p":
         return True
     before, now = case.known_files()
     new = {oid for oid, file in now.items() if before[oid] != file}
     files = {oid: before[oid] for oid in new}
-    return new <= _rewritten_as_logged(ctx, case, landed, token, files)
+    return new <= _rewritten_as_logged(ctx, case, landed, generation, files)
 
 
 def _rewritten_as_logged(
-    ctx: Context, case: OpenTable, landed: Landed, token: str | None, before: Mapping[int, int]
+    ctx: Context, case: OpenTable, landed: Landed, generation: str | None, before: Mapping[int, int]
 ) -> frozenset[int]:
     """Return the partitions that came from these files to theirs by a rewrite that was logged, with all of their rows."""
-    leaves = {leaf.oid: leaf for leaf in case.now.leaves}
+    leaves, logged = {leaf.oid: leaf for leaf in case.now.leaves}, landed.ddl.shapes if landed.ddl else {}
     stories = {
-        oid: rewritten_file(file, leaves[oid].relfilenode, token, landed.totals.ddl_events.get(oid, ()))
+        oid: rewritten_file(file, leaves[oid].relfilenode, generation, logged.get(oid, ()))
         for oid, file in before.items()
     }
     found = {oid: each for oid, each in stories.items() if each is not None}
@@ -153,17 +152,11 @@ def emptied(ctx: Context, case: OpenTable, explained: Set[int]) -> dict[int, str
 
 def histories(ctx: Context, landed: Landed, oids: Collection[int], since: Lsn) -> dict[int, History]:
     """Return all that is known of the columns of these tables around a window."""
-    if not oids:
-        return {}
-    looks = ctx.ledger.windows.column_looks(ctx.name, oids, since=since)
-    if not landed.totals.reads_ddl:
-        return {oid: History(found) for oid, found in looks.items()}
-    before = ctx.ledger.windows.table_states(ctx.name, oids)
-    totals, complete = landed.totals, ctx.pipeline.source.origin == "any"
-    return {
-        oid: History(found, before.get(oid), totals.ddl_events.get(oid, ()), totals.ddl_gaps, complete)
-        for oid, found in looks.items()
-    }
+    known = ctx.ledger.shapes.histories(ctx.name, oids, since=since) if oids else {}
+    complete, ddl = ctx.pipeline.source.origin == "any", landed.ddl
+    if ddl is None:
+        return {oid: replace(each, before=None) for oid, each in known.items()}
+    return {oid: each.within(ddl.shapes.get(oid, ()), ddl.gaps, complete) for oid, each in known.items()}
 
 
 def strange_label(

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from penstock.contract.table_state import TableStates
 from penstock.errors import Trouble
 from penstock.flow import table_status
 from penstock.flow.context import Context
@@ -24,31 +23,32 @@ from penstock.flow.schema.evidence import (
 from penstock.flow.schema.questions import OpenTable
 from penstock.flow.schema.run import Look, policy_of
 from penstock.ledger.records import WindowRecord
-from penstock.ledger.relation_records import RelationNumbers
 from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.lsn import Lsn
 from penstock.shapes import mapping, timeline
 from penstock.shapes.accepted import Accepted, taken_again
 from penstock.shapes.ddl_log import Rewrites, read_rewrites
+from penstock.shapes.known_shape import KnownShape
 from penstock.shapes.landed_window import Landed
 from penstock.shapes.pg_snapshot import Snapshot
 from penstock.shapes.plan import Plan
 from penstock.shapes.source_table import SourceTable
+from penstock.shapes.timeline import RelationMapping
 from penstock.source import server_info
 from penstock.source.session import SourceSession
 from penstock.wire.messages import Relation
 
-Numbers = Mapping[tuple[int, int], RelationNumbers]
-"""Which of the catalog's columns landed relations have, by oid and version; without those that nobody looks at."""
+Mappings = Mapping[tuple[int, int], RelationMapping]
+"""Which of the catalog's columns landed relations have, by oid and version; without those of which the catalog was not asked."""
 
 
-def resolve_questions(ctx: Context, conn: SourceSession, look: Look, landed: Landed, window: WindowRecord) -> Numbers:
+def resolve_questions(ctx: Context, conn: SourceSession, look: Look, landed: Landed, window: WindowRecord) -> Mappings:
     """Hold what a window brought against the catalog, before it is staged: decide what was left open, pause what does not fit.
 
     Return which of the catalog's columns the landed relations have.
     """
     fetches = ctx.ledger.loads.fetches(ctx.name, after=window.from_lsn)
-    content = _Content(landed, _numbers(ctx, landed, window.from_lsn), window.from_lsn, window.upto_lsn, fetches)
+    content = _Content(landed, _mappings(ctx, landed, window.from_lsn), window.from_lsn, window.upto_lsn, fetches)
     for case in look.open_tables:
         if case.columns:
             _resolve_values(ctx, case, landed, window)
@@ -60,7 +60,7 @@ def resolve_questions(ctx: Context, conn: SourceSession, look: Look, landed: Lan
             _resolve_landed(ctx, record, look, content)
         elif record.remedy == "read" and record.left_lsn is None:
             _resolve_waiting(ctx, record, look, content)
-    return content.numbers
+    return content.mappings
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,20 +76,20 @@ class _Content:
     """Hold what a window brought, with what its relations' columns are."""
 
     landed: Landed
-    numbers: Numbers
+    mappings: Mappings
     since: Lsn
     upto: Lsn
     fetches: Sequence[LoadRecord]
 
-    def shapes(self, record: TableRecord) -> Iterator[tuple[tuple[int, int], Relation, RelationNumbers]]:
+    def shapes(self, record: TableRecord) -> Iterator[tuple[tuple[int, int], Relation, RelationMapping]]:
         """Yield the relation versions that came of a table, with what is known of their columns."""
         for key, relation in self.landed.relations.items():
-            if key[0] == record.oid and key in self.numbers:
-                yield key, relation, self.numbers[key]
+            if key[0] == record.oid and key in self.mappings:
+                yield key, relation, self.mappings[key]
 
     def attnums(self, shape: tuple[int, int]) -> tuple[int, ...] | None:
         """Return the attnums of a relation version's columns, if they are known."""
-        known = self.numbers.get(shape)
+        known = self.mappings.get(shape)
         return known.attnums if known else None
 
     def overwritten(self, shape: tuple[int, int]) -> frozenset[int]:
@@ -124,8 +124,8 @@ def _resolve_values(ctx: Context, case: OpenTable, landed: Landed, window: Windo
     history = histories(ctx, landed, [oid], window.from_lsn).get(oid)
     rewrites = Rewrites(frozenset(versions)) if history is None else read_rewrites(history, case.before(), versions)
     over = rewrites.complete or window.upto_lsn >= case.through
-    token = history.looks[-1].trigger if history else None
-    if rewrites.doubtful or (over and not (rewrites.complete and rows_kept(ctx, case, landed, token))):
+    generation = history.found[-1].generation if history else None
+    if rewrites.doubtful or (over and not (rewrites.complete and rows_kept(ctx, case, landed, generation))):
         table_status.stop(ctx, case.known, replace(case.refusal, leaves_read=None).trouble)
     elif rewrites.complete:
         apply(ctx, case.known, case.rest(case.best()), Accepted(case.now.shape))
@@ -133,25 +133,22 @@ def _resolve_values(ctx: Context, case: OpenTable, landed: Landed, window: Windo
         apply(ctx, case.known, replace(case.best(), events=()), case.accepted(checked=True))
 
 
-def _numbers(ctx: Context, landed: Landed, since: Lsn) -> Numbers:
-    """Read the columns of the landed relations by the looks at their tables that were before and after."""
+def _mappings(ctx: Context, landed: Landed, since: Lsn) -> Mappings:
+    """Read the columns of the landed relations by the shapes of their tables that were known before and after."""
     known = histories(ctx, landed, landed.shapes, since)
     return {
-        key: timeline.numbers(
-            relation, timeline.columns_at(relation, landed.after[key], known[key[0]]), known[key[0]].looks
-        )
+        key: timeline.mapping_of(relation, landed.after[key], known[key[0]])
         for key, relation in landed.relations.items()
         if key[0] in known
     }
 
 
-def ddl_states(landed: Landed) -> TableStates | None:
-    """Return what the source's event trigger logged last of each table, None where the window was read without it."""
-    totals = landed.totals
-    if not totals.reads_ddl:
-        return None
-    last = [events[-1].state for events in totals.ddl_events.values() if events[-1].ddl_gaps == totals.ddl_gaps]
-    return TableStates(last, has_gap=totals.ddl_gaps > 0)
+def logged_last(landed: Landed) -> dict[int, KnownShape]:
+    """Return what the source's event trigger logged last of each table, where no message that says nothing came after."""
+    if landed.ddl is None:
+        return {}
+    last = ((oid, shapes[-1]) for oid, shapes in landed.ddl.shapes.items())
+    return {oid: shape for oid, shape in last if shape.gaps == landed.ddl.gaps}
 
 
 def _resolve_landed(ctx: Context, record: TableRecord, look: Look, content: _Content) -> None:

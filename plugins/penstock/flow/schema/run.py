@@ -22,12 +22,12 @@ from penstock.lsn import Lsn
 from penstock.shapes import object_names
 from penstock.shapes.accepted import Accepted, OpenQuestion
 from penstock.shapes.diff import grown_enums
+from penstock.shapes.known_shape import KnownShape
 from penstock.shapes.mirror_column import reserved
 from penstock.shapes.pg_snapshot import Snapshot
 from penstock.shapes.reads import altered_with_its_rows, leaves_to_inspect
 from penstock.shapes.source_table import SourceTable
 from penstock.shapes.steps import ADDED_ONLY, Evidence, Policy
-from penstock.shapes.timeline import column_look
 from penstock.source import leaf_rows, server_info, types
 from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.session import SourceSession
@@ -65,11 +65,11 @@ def follow(
     sent = publishing.sent if publishing else None
     place = cache(lambda: server_info.sight(conn).lsn)  # after the look, and so after whatever a lost partition took
     if now or trigger is not None:
-        ctx.ledger.tables.note_column_looks(
+        ctx.ledger.shapes.note(
             ctx.name,
-            {oid: column_look(table) for oid, table in now.items()},
-            seen_lsn=server_info.inserted(conn),
-            trigger=trigger,
+            {oid: KnownShape.of(table.shape) for oid, table in now.items()},
+            seen_at=server_info.inserted(conn),
+            generation=trigger,
             unchanged=snapshot.unchanged,
         )
     note_named_objects(ctx, now.values())

@@ -19,7 +19,7 @@ from penstock.flow.schema.questions import plan_of
 from penstock.flow.schema.run import policy_of
 from penstock.flow.schema.sync_publication import Alteration
 from penstock.flow.schema.sync_tables import came_back_reason, member_changes
-from penstock.flow.trial.snapshots import DdlLog
+from penstock.flow.trial.snapshots import TriedLog
 from penstock.ledger.records import Publishing
 from penstock.ledger.table_records import TableRecord
 from penstock.shapes.accepted import Accepted
@@ -73,7 +73,7 @@ class Migration:
     after: CatalogSnapshot
     alteration: Alteration | None
     blank: frozenset[int] = frozenset()
-    ddl_log: DdlLog = field(default_factory=DdlLog)
+    ddl_log: TriedLog = field(default_factory=TriedLog)
 
     @property
     def publishing(self) -> tuple[Publishing, Publishing]:

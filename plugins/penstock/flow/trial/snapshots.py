@@ -6,12 +6,10 @@ table instead of the WAL.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from penstock.config.connections import Connection
-from penstock.contract import ddl_message
-from penstock.contract.table_state import FileBefore
 from penstock.errors import SourceError
 from penstock.flow.context import Context
 from penstock.flow.schema.questions import OpenTable, ask_for_values
@@ -19,16 +17,17 @@ from penstock.flow.schema.sync_publication import Alteration, decide
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
 from penstock.shapes.ddl_log import read_rewrites, rewritten_files
+from penstock.shapes.ddl_message import DdlLog, read_text
+from penstock.shapes.known_shape import KnownShape
 from penstock.shapes.mirror_column import column_plan
 from penstock.shapes.plan import Plan
 from penstock.shapes.reads import leaves_to_inspect
 from penstock.shapes.source_table import SourceColumn, SourceTable
 from penstock.shapes.steps import Policy
-from penstock.shapes.timeline import History, column_look
+from penstock.shapes.timeline import History
 from penstock.source import catalog_snapshot, ddl_trigger, leaf_rows, publication
 from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.session import SourceSession
-from penstock.wire.columnar import DdlEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +113,11 @@ def _facts(column: SourceColumn) -> tuple[object, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class DdlLog:
-    """Hold what the source's event trigger would log of a migration, by table, and its token, None where it may miss commands."""
+class TriedLog:
+    """Hold what the source's event trigger would log of a migration, and its generation, None where it may miss commands."""
 
-    token: str | None = None
-    ddl_events: Mapping[int, Sequence[DdlEvent]] = field(default_factory=dict)
-    ddl_gaps: int = 0
+    generation: str | None = None
+    ddl: DdlLog = field(default_factory=DdlLog)
 
     def plan(self, record: TableRecord, tables: Sequence[SourceTable], policy: Policy, decided: Plan) -> Plan:
         """Return the plan where the log says that a rewrite has kept all values, else as it was decided.
@@ -129,16 +127,17 @@ class DdlLog:
         case = ask_for_values(record, tables[-1], policy, frozenset(), decided, here=Lsn(0))
         if case is None:
             return decided
-        looks = [replace(column_look(table), trigger=self.token) for table in tables]
-        rewrites = read_rewrites(
-            History(looks, None, self.ddl_events.get(record.oid, ()), self.ddl_gaps), case.before(), case.versions()
-        )
+        found = [replace(KnownShape.of(table.shape), generation=self.generation) for table in tables]
+        history = History(found).within(self.ddl.shapes.get(record.oid, ()), self.ddl.gaps, complete=True)
+        rewrites = read_rewrites(history, case.before(), case.versions())
         kept = rewrites.complete and not rewrites.doubtful
         return case.best() if kept and self._files_explained(case) else decided
 
     def _files_explained(self, case: OpenTable) -> bool:
         """Return whether the log says of each partition how it came to its file; these have no row that could show more."""
-        return case.now.kind != "p" or rewritten_files(*case.known_files(), self.token, self.ddl_events) is not None
+        return (
+            case.now.kind != "p" or rewritten_files(*case.known_files(), self.generation, self.ddl.shapes) is not None
+        )
 
 
 def listen(ctx: Context, conn: SourceSession) -> tuple[str | None, list[str]]:
@@ -152,19 +151,14 @@ def listen(ctx: Context, conn: SourceSession) -> tuple[str | None, list[str]]:
     return ddl_trigger.read_trigger(conn).token, []
 
 
-def read_log(conn: SourceSession, token: str | None) -> DdlLog:
+def read_log(conn: SourceSession, generation: str | None) -> TriedLog:
     """Read what was logged since `listen`; raises SourceError."""
-    if token is None or ddl_trigger.read_trigger(conn).token != token:
-        return DdlLog()
-    states = [ddl_message.read_text(content) for content in ddl_trigger.recorded(conn)]
-    events: dict[int, list[DdlEvent]] = {}
-    rewritten: dict[int, FileBefore] = {}
-    for state in states:
-        if isinstance(state, FileBefore):
-            rewritten[state.oid] = state
-        elif state is not None:
-            events.setdefault(state.oid, []).append(DdlEvent(state, 0, rewritten.pop(state.oid, None)))
-    return DdlLog(token, events, states.count(None))
+    if generation is None or ddl_trigger.read_trigger(conn).token != generation:
+        return TriedLog()
+    ddl = DdlLog()
+    for content in ddl_trigger.recorded(conn):
+        ddl.add(read_text(content))
+    return TriedLog(generation, ddl)
 
 
 def _read(ctx: Context, conn: SourceSession) -> CatalogSnapshot:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from penstock.contract.ddl_message import MOST_BYTES, VERSION, read_message, read_text
-from penstock.contract.table_state import FileBefore, TableState
+from penstock.shapes.ddl_message import MOST_BYTES, VERSION, read_message, read_text
+from penstock.shapes.known_shape import FileBefore, KnownShape
 
 TOKEN = "16390.740 16391.741 16392.16392 16393.742 16394.743 16395.744"
 STATE: dict[str, Any] = {
@@ -61,14 +61,14 @@ def wrapped(text: bytes) -> bytes:
 def test_what_the_trigger_writes_is_read() -> None:
     state, gone, before = (read_message(wrapped(json.dumps(each).encode())).said for each in GENUINE)
 
-    assert isinstance(state, TableState)
+    assert isinstance(state, KnownShape)
     assert (state.count, state.columns[3], state.dropped) == (3, ("größe", 1043, 24), {2: 742})
     assert (state.versions, state.xid, state.written) == ({1: 743, 3: 740}, 4294968039, (743, 2))
-    assert gone == TableState(16400, TOKEN, xid=743, gone=True)
+    assert gone == KnownShape(0, {}, TOKEN, xid=743, gone=True, oid=16400)
     assert before == FileBefore(9, None, 7, 5, empty=False)
     assert read_message(bytes(32) + (77).to_bytes(8) + json.dumps(STATE).encode()) == (77, state)
     widest = STATE | {"count": 1600, "dropped": [], "columns": [[n, "\x01" * 63, 23, -1, 7] for n in range(1, 1601)]}
-    assert isinstance(read_message(wrapped(json.dumps(widest).encode())).said, TableState)
+    assert isinstance(read_message(wrapped(json.dumps(widest).encode())).said, KnownShape)
 
 
 def replaced(value: Any, place: tuple[Any, ...]) -> Any:
@@ -160,15 +160,20 @@ def mutated(random: Random) -> bytes:
     return bytes(content)
 
 
-def within_bounds(said: TableState | FileBefore) -> bool:
+def back(said: KnownShape) -> KnownShape:
+    kept = json.loads(json.dumps(said.to_json()))
+    return KnownShape.from_json({**kept, "oid": said.oid, "generation": said.generation})
+
+
+def within_bounds(said: KnownShape | FileBefore) -> bool:
     numbers = [said.oid, said.file]
-    if isinstance(said, TableState):
+    if isinstance(said, KnownShape):
         numbers += [*said.columns, *said.dropped, *said.dropped.values(), *said.versions.values(), *said.written]
         assert said.count <= 1600
         assert len(said.columns) + len(said.dropped) == said.count
         assert all(0 < len(name) <= 63 and name.encode() for name, _, _ in said.columns.values())
         assert all(-(1 << 31) <= typmod < 1 << 31 and 0 <= oid < 1 << 32 for _, oid, typmod in said.columns.values())
-        assert said.gone or TableState.from_json(json.loads(json.dumps(said.to_json()))) == said, "the ledger takes it"
+        assert said.gone or back(said) == said, "the ledger takes it"
     return all(type(number) is int and 0 <= number < 1 << 32 for number in numbers) and 0 <= said.xid < 1 << 64
 
 

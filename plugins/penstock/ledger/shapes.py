@@ -1,0 +1,172 @@
+"""What the ledger keeps of shapes: of relations, as the stream described them, and of tables, from the catalog and from the log of DDL.
+
+The shapes of relations are numbered by their content, so that the same shape always has the same number. A landing file is named after
+its relation's number before the window is staged; the ledger takes the number only if no other run gave it to another shape meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Literal
+
+from psycopg.types.json import Jsonb
+
+from penstock.contract.manifest import vars_of
+from penstock.errors import LedgerError
+from penstock.ledger.json_codec import relation_from_json, relation_to_json
+from penstock.ledger.session import Part, Transaction
+from penstock.lsn import Lsn
+from penstock.shapes.known_shape import KnownShape
+from penstock.shapes.timeline import History, KnownRelation, RelationMapping
+from penstock.wire.messages import Relation
+
+Evidence = Literal["catalog", "trigger"]
+
+
+class RelationVersions:
+    """Give every shape of a relation its number: the known one, or the next of its oid.
+
+    The known ones are asked for when the first shape comes: most windows of a quiet source have none.
+    """
+
+    def __init__(self, known: Callable[[], Iterable[KnownRelation]] = list) -> None:
+        self._known: Callable[[], Iterable[KnownRelation]] | None = known
+        self._numbers: dict[Relation, list[int]] = {}
+        self._last: dict[int, int] = {}
+
+    def number(self, relation: Relation, split: int = 0) -> int:
+        """Return the number of this content, counted from 1 per oid; another one where it has stood for other columns in the window."""
+        self._load()
+        numbers = self._numbers.setdefault(relation, [])
+        while len(numbers) <= split:
+            self._last[relation.oid] = self._last.get(relation.oid, 0) + 1
+            numbers.append(self._last[relation.oid])
+        return numbers[split]
+
+    def _load(self) -> None:
+        if self._known is None:
+            return
+        for known in self._known():
+            if known.version > self._last.get(known.relation.oid, 0):  # else it is there with other columns
+                self._numbers.setdefault(known.relation, []).append(known.version)
+                self._last[known.relation.oid] = known.version
+        self._known = None
+
+
+class Shapes(Part):
+    """Record shapes."""
+
+    def relations(self, name: str) -> list[KnownRelation]:
+        """Return every relation shape that was staged, by oid, version and position."""
+        with self.transaction() as transaction:
+            return relations(transaction, name)
+
+    def relation_versions(self, name: str) -> RelationVersions:
+        """Return the numbering of relation shapes, to number those of the next window."""
+        return RelationVersions(partial(self.relations, name))
+
+    def note(
+        self,
+        name: str,
+        found: Mapping[int, KnownShape],
+        *,
+        seen_at: Lsn,
+        generation: str | None = None,
+        unchanged: Iterable[int] = (),
+    ) -> None:
+        """Note what the catalog has of tables, which was so by a position, where that is new.
+
+        `generation` is that of the source's event trigger, which is noted of `unchanged` tables, too.
+        """
+        same = () if generation is None else unchanged
+        with self.transaction() as transaction:
+            note_shapes(transaction, name, {**dict.fromkeys(same), **found}, seen_at, generation)
+
+    def histories(self, name: str, oids: Collection[int], *, since: Lsn) -> dict[int, History]:
+        """Return what is known of these tables from a position on: of the catalog, the oldest first, and what was logged last."""
+        with self.transaction() as transaction:
+            rows = transaction.rows("shapes/shapes", name=name, oids=list(oids), since=since)
+        found: dict[int, list[KnownShape]] = {}
+        logged: dict[int, KnownShape] = {}
+        for oid, evidence, generation, sure, shape in rows:
+            known = KnownShape.from_json({**shape, "generation": generation, "sure": sure, "oid": oid})
+            if evidence == "trigger":
+                logged[oid] = known
+            else:
+                found.setdefault(oid, []).append(known)
+        return {oid: History(known, logged.get(oid)) for oid, known in found.items()}
+
+
+def relations(transaction: Transaction, name: str) -> list[KnownRelation]:
+    """Return every relation shape that was staged, by oid, version and position."""
+    found = list[KnownRelation]()
+    for oid, version, from_lsn, sent, mapped, *lists in transaction.rows("shapes/relations", name=name):
+        attnums, key = (None if each is None else tuple(each) for each in lists)
+        mapping = RelationMapping(attnums, key) if mapped else None
+        found.append(KnownRelation(version, from_lsn, relation_from_json(oid, sent), mapping))
+    return found
+
+
+def add_relations(
+    transaction: Transaction,
+    name: str,
+    found: Mapping[tuple[int, int], Relation],
+    mappings: Mapping[tuple[int, int], RelationMapping],
+    from_lsn: Lsn,
+) -> None:
+    """Note the relations of a window by oid and version, with what their columns are; raises LedgerError("ledger-conflict")."""
+    listed = [
+        {
+            "oid": oid,
+            "version": version,
+            "sent": relation_to_json(relation),
+            "mapped": (oid, version) in mappings,
+            **vars_of(mappings.get((oid, version), RelationMapping(None))),
+        }
+        for (oid, version), relation in found.items()
+    ]
+    for oid, version in transaction.rows("shapes/add_relations", name=name, from_lsn=from_lsn, relations=Jsonb(listed)):
+        raise LedgerError(
+            "ledger-conflict",
+            f"expected shape {version} of relation {oid} to be new or the same as before, it is another one; "
+            "number the window's relations from relation_versions() and capture it again",
+        )
+
+
+def note_shapes(
+    transaction: Transaction,
+    name: str,
+    found: Mapping[int, KnownShape | None],
+    seen_at: Lsn | None,
+    generation: str | None = None,
+) -> None:
+    """Note what the catalog has of tables where that is new, None for the same as before, inside a transaction."""
+    listed = [
+        {"oid": oid, "generation": generation, "shape": None if known is None else known.to_json()}
+        for oid, known in found.items()
+    ]
+    _note(transaction, name, listed, seen_at, "catalog")
+
+
+def keep_logged(transaction: Transaction, name: str, logged: Mapping[int, KnownShape], seen_at: Lsn) -> None:
+    """Keep the last shapes that the event trigger has logged of tables through a position."""
+    if gone := [oid for oid, shape in logged.items() if shape.gone]:
+        transaction.change("shapes/distrust_shapes", name=name, oids=gone)
+    there = {oid: shape for oid, shape in logged.items() if not shape.gone}
+    listed = [{"oid": oid, "generation": each.generation, "shape": each.to_json()} for oid, each in there.items()]
+    _note(transaction, name, listed, seen_at, "trigger")
+
+
+def distrust_shapes(transaction: Transaction, name: str) -> None:
+    """Note that the event trigger may have missed something: whatever it has logged proves nothing any more."""
+    transaction.change("shapes/distrust_shapes", name=name, oids=None)
+
+
+def _note(
+    transaction: Transaction, name: str, listed: Sequence[Mapping[str, object]], seen_at: Lsn | None, evidence: Evidence
+) -> None:
+    if listed:
+        transaction.change(
+            "shapes/note_shapes", name=name, shapes=Jsonb(list(listed)), seen_at=seen_at, evidence=evidence
+        )
