@@ -42,7 +42,6 @@ TERMS_OF_MODULES = {
     "publish",
     "rebuild",
     "recover",
-    "relations",
     "replay",
     "resume",
     "resync",
