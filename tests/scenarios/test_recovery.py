@@ -109,6 +109,10 @@ def recovers(env: PipelineEnv, slug: str) -> None:
         assert len(old["visit"]) == 20
         assert merge.due(env.ctx) is False, "no cut while tables are copied"
 
+    if any("you must run" in line for line in outlook.lines):
+        with pytest.raises(SourceError, match="slot-exists"):
+            recovered(env)
+        drop_slot(env)  # as the message says: nobody but a person drops a slot that Penstock has not made
     recovered(env, meanwhile)
 
     assert old
