@@ -61,7 +61,7 @@ def test_alerts_arrive_by_http_and_mail_their_links_lead_somewhere_and_they_are_
 
 @pytest.mark.slow
 def test_the_links_of_a_failed_run_name_a_run_and_a_task_that_airflow_knows(deployed: PipelineEnv, get: Get) -> None:
-    from penstock.flow.health.alerts import Links  # noqa: PLC0415
+    from penstock.flow.health.links import Links  # noqa: PLC0415
 
     begin(deployed)
     deployed.ctx.ledger.pipelines.halt(deployed.name, slug="source-changed", reason="for this test")
@@ -83,6 +83,6 @@ def test_the_links_of_a_failed_run_name_a_run_and_a_task_that_airflow_knows(depl
 
 @pytest.mark.slow
 def test_the_runbook_of_every_alarm_is_a_page_of_the_plugin(get: Get) -> None:
-    from penstock.flow.health.alerts import Links  # noqa: PLC0415
+    from penstock.flow.health.links import Links  # noqa: PLC0415
 
     assert [slug for slug in ALARMS if get(Links(BASE).runbook(slug)).status_code != 200] == []

@@ -158,7 +158,8 @@ class Scene:
 
     def load(self, id_: str, oid: int, **columns: object) -> None:
         """Rows of a table that were read, or are."""
-        known = {"id": id_, "copy_id": id_, "era": 1, "copy_started_at": columns["started_at"], **columns}
+        under = {"snapshot": "700:700:", "lsn": "0/1", "needs_after": "0/1", "copy_started_at": columns["started_at"]}
+        known = {"id": id_, "copy_id": id_, "era": 1, **under, **columns}
         names, values = ", ".join(known), ", ".join(f"%({name})s" for name in known)
         self.run(
             f"insert into penstock.load (pipeline, oid, schema, name, target, place, identity, columns, accepted, {names})"
@@ -302,7 +303,8 @@ def filling(scene: Scene) -> None:
 def rebuilding(scene: Scene) -> None:
     """A replay is half-way."""
     place, copied = ("shop", "_penstock_new_again", "shop", "order_line"), datetime.now(UTC) - timedelta(days=9)
-    scene.load("first", 16403, cause="first", state="done", started_at=copied, copied_at=copied, finished_at=copied)
+    first = {"cause": "first", "state": "done", "attnums": [1]}
+    scene.load("first", 16403, **first, started_at=copied, copied_at=copied, finished_at=copied)
     scene.ledger.loads.start(scene.name, [NewBuild("again", "replay", facts(16403, "order_line"), place, "first")])
     scene.ledger.loads.run(scene.name, ids=["again"], run="run")
     step = BuildStep("again", Lsn(START + 100 * 8 * MIB), 4711, 1_234_567, "building")

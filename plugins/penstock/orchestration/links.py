@@ -9,7 +9,7 @@ from typing import Any
 
 from airflow.sdk import DAG, BaseOperatorLink, conf
 
-from penstock.flow.health.alerts import Links
+from penstock.flow.health.links import Links
 
 INDEX = "README"
 _met: dict[tuple[str, str, str], str] = {}

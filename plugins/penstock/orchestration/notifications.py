@@ -20,7 +20,7 @@ from penstock.config.model import Pipeline
 from penstock.config.policy import Health
 from penstock.errors import ConfigError, PenstockError
 from penstock.flow.context import Context
-from penstock.flow.health.alerts import Links
+from penstock.flow.health.links import Links
 from penstock.orchestration.links import base
 from penstock.orchestration.tasks import find_context
 

@@ -1,4 +1,4 @@
-"""When an alarm sends an alert, in which words, and where they lead: to the page with its runbooks, and into Airflow's UI. Pure.
+"""When an alarm sends an alert, and in which words. Pure.
 
 It sends one when it opens, when it rises from warn to critical, at its level's interval while it lasts, and once when
 it ends, if its beginning was sent. What stands in the alert of its cause sends none; alarms of one kind that are due at once
@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Literal
-from urllib.parse import quote
 
-from penstock.conditions import ALARMS, LEVELS, Level, runbook
+from penstock.conditions import ALARMS, LEVELS, Level
 from penstock.config.policy import Critical, Health, Warn
+from penstock.flow.health.links import Links
 from penstock.ledger.health import AlarmRecord, FoundAlarm
 from penstock.printable import printable
 from penstock.units import sentence, size, span
@@ -27,41 +27,6 @@ _OTHER_LINES = frozenset({"next", "since", "follows", "dag", "run_id", "task", "
 _BYTES = frozenset({"unread", "retained", "safe_wal_size", "warn", "critical"})
 _RATES = frozenset({"written_per_second", "read_per_second"})
 _SPANS = frozenset({"seconds", "timeout", "pause", "idle", "longest_window"})
-
-
-@dataclass(frozen=True, slots=True)
-class Links:
-    """Lead to places of one Airflow; `base` is the address of its UI, empty where that is unknown."""
-
-    base: str = ""
-    published: str | None = None
-    """Where the runbooks are published, if elsewhere than on the page."""
-
-    def page(self, pipeline: str) -> str:
-        """Return the address of a pipeline on the page."""
-        return f"{self._base}/plugin/cdc#{pipeline}" if self.base else ""
-
-    def runbook(self, slug: str) -> str:
-        """Return where a runbook is to be read."""
-        if self.published:
-            return f"{self.published.rstrip('/')}/{runbook(slug).rpartition('/')[2]}"
-        return f"{self._base}/cdc/runbooks/{slug}" if self.base else runbook(slug)
-
-    def dag(self, dag_id: str) -> str:
-        """Return the address of a DAG."""
-        return f"{self._base}/dags/{quote(dag_id)}" if self.base else ""
-
-    def run(self, dag_id: str, run_id: str) -> str:
-        """Return the address of a run."""
-        return f"{self.dag(dag_id)}/runs/{quote(run_id)}" if self.base else ""
-
-    def log(self, dag_id: str, run_id: str, task: str) -> str:
-        """Return the address of a task's log."""
-        return f"{self.run(dag_id, run_id)}/tasks/{quote(task)}" if self.base else ""
-
-    @property
-    def _base(self) -> str:
-        return self.base.rstrip("/")
 
 
 @dataclass(frozen=True, slots=True)
