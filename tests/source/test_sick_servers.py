@@ -11,8 +11,8 @@ from penstock.config.connections import Connection
 from penstock.errors import SourceError
 from penstock.lsn import Lsn
 from penstock.source import publication, server_info, session, slot
-from penstock.source.error_translation import translating
 from penstock.source.preflight import run as preflight
+from penstock.source.server_errors import translating
 from stack import ports
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Server

@@ -20,7 +20,7 @@ from adbc_driver_manager._reader import AdbcRecordBatchReader
 from psycopg import sql
 
 from penstock.config.connections import Connection
-from penstock.source.error_translation import translate, translating
+from penstock.source.server_errors import translate, translating
 from penstock.source.session import KEEPALIVE, assert_pinned, pinning, showing
 
 _BATCH_BYTES = adbc_driver_postgresql.StatementOptions.BATCH_SIZE_HINT_BYTES.value

@@ -25,7 +25,7 @@ from psycopg import sql
 
 from penstock.config.connections import Connection
 from penstock.errors import SourceError
-from penstock.source.error_translation import shown, translate
+from penstock.source.server_errors import shown, translate
 from penstock.source.session import SourceSession, connect
 from penstock.sql import load
 

@@ -19,7 +19,7 @@ from psycopg.rows import TupleRow, class_row
 from penstock.config.connections import Connection
 from penstock.errors import SourceError
 from penstock.lsn import Lsn
-from penstock.source.error_translation import translate, translating
+from penstock.source.server_errors import translate, translating
 from penstock.sql import load
 
 __all__ = ["KEEPALIVE", "LIMITS", "PINNED", "SourceSession", "connect", "pinned_digest", "translate", "translating"]

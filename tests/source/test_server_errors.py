@@ -9,8 +9,8 @@ import pytest
 from penstock.conditions import DIRECTIVES
 from penstock.config.connections import Connection
 from penstock.errors import SourceError
-from penstock.source import arrow, error_rules, session
-from penstock.source.error_translation import translate, translating
+from penstock.source import arrow, server_errors, session
+from penstock.source.server_errors import translate, translating
 from stack import ports
 from stack.servers.postgres import Server
 
@@ -242,4 +242,4 @@ def test_an_unknown_complaint_without_a_state_is_not_repeated():
 
 
 def test_every_rule_names_a_kind_of_error():
-    assert {rule.slug for rule in error_rules.RULES} <= set(DIRECTIVES)
+    assert {rule.slug for rule in server_errors.RULES} <= set(DIRECTIVES)
