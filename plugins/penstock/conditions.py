@@ -47,7 +47,7 @@ class Alarm:
 class Condition:
     """Describe one condition by one sentence for the operator, and say how it is met: as an error, an alarm, or both.
 
-    `remedy` is what usually ends a pause: a copy where something happened that the stream, or the first copy, does not carry.
+    `remedy` is what usually ends a pause, or a halt: a copy where something happened that the stream, or the first copy, does not carry.
     `is_wrong_call` marks an error that is over with the call that met it.
     """
 
@@ -258,6 +258,8 @@ clocks-differ             warn     -           not by itself: times of two clock
 _REMEDIES: dict[str, Remedy] = {
     "no-usable-identity": "person",
     **dict.fromkeys(("copy-failed", "schema-change", "publication-changed", "transaction-skipped"), "copy"),
+    **dict.fromkeys(("source-changed", "publication-missing", "slot-missing", "slot-dropped", "slot-lost"), "copy"),
+    **dict.fromkeys(("slot-ahead", "slot-unusable"), "copy"),
 }
 _WRONG_CALL, _NO_ERROR = "call", "alarm"
 

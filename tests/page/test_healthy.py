@@ -91,7 +91,7 @@ def test_a_running_pipeline_that_lacks_something_is_not_healthy_and_leads_to_wha
     overview = viewer.get("/cdc/").text
 
     assert (shown["pipeline"]["state"], shown["pipeline"]["grade"]) == ("running", "warn")
-    assert [each["title"] for each in shown["pipeline"]["lacks"]] == [title.format(name=scene.name)]
+    assert [each["message"] for each in shown["pipeline"]["lacks"]] == [title.format(name=scene.name)]
     assert shown["advice"][0]["title"] == title.format(name=scene.name)
     assert ">healthy<" not in page
     for html in (page, overview):
@@ -112,7 +112,7 @@ def test_a_dag_that_airflow_does_not_have_is_missing(viewer: TestClient, scene: 
 
     (lack,) = viewer.get(f"/cdc/api/pipelines/{scene.name}").json()["pipeline"]["lacks"]
 
-    assert lack["title"] == f"There is no DAG {scene.name}.merge"
+    assert lack["message"] == f"There is no DAG {scene.name}.merge"
 
 
 def test_every_dag_that_is_missing_is_named(viewer: TestClient, scene: Scene) -> None:
@@ -121,7 +121,7 @@ def test_every_dag_that_is_missing_is_named(viewer: TestClient, scene: Scene) ->
 
     lacks = viewer.get(f"/cdc/api/pipelines/{scene.name}").json()["pipeline"]["lacks"]
 
-    assert [each["title"].rpartition(".")[2] for each in lacks] == ["capture", "merge", "slot_health"]
+    assert [each["message"].rpartition(".")[2] for each in lacks] == ["capture", "merge", "slot_health"]
 
 
 def test_what_an_alarm_says_is_not_said_twice(viewer: TestClient, scene: Scene) -> None:
@@ -129,7 +129,7 @@ def test_what_an_alarm_says_is_not_said_twice(viewer: TestClient, scene: Scene) 
 
     shown = viewer.get(f"/cdc/api/pipelines/{scene.name}").json()
 
-    assert "capture-paused" in [each["what"] for each in shown["pipeline"]["lacks"]]
+    assert "capture-paused" in [each["slug"] for each in shown["pipeline"]["lacks"]]
     assert sum("paused" in each["title"] and "capture" in each["title"] for each in shown["advice"]) == 1
 
 
@@ -140,8 +140,8 @@ def test_the_limit_of_freshness_is_the_pipelines_own(viewer: TestClient, scene: 
 
     (lack,) = viewer.get(f"/cdc/api/pipelines/{scene.name}").json()["pipeline"]["lacks"]
 
-    assert lack["what"] == "lake-stale"
-    assert re.search(r"the limit is 1 ?min|60 s", lack["reason"])
+    assert lack["slug"] == "lake-stale"
+    assert re.search(r"the limit is 1 ?min|60 s", lack["next"])
 
 
 def test_slot_health_without_a_schedule_watches_nothing(viewer: TestClient, scene: Scene, pipelines: Path) -> None:
@@ -151,4 +151,4 @@ def test_slot_health_without_a_schedule_watches_nothing(viewer: TestClient, scen
 
     lacks = viewer.get(f"/cdc/api/pipelines/{scene.name}").json()["pipeline"]["lacks"]
 
-    assert [each["title"] for each in lacks] == ["Slot health has no schedule"]
+    assert [each["message"] for each in lacks] == ["Slot health has no schedule"]

@@ -10,27 +10,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from penstock.conditions import needs_copy
+from penstock.conditions import CONDITIONS, needs_copy
 from penstock.ledger.page import TablePanel
 from penstock.ledger.records import TaskRef
 from penstock.page.format import age
 from penstock.page.pipeline import Grade, Pipeline
 from penstock.units import sentence
 
-RECOVERABLE = (
-    "slot-lost",
-    "slot-dropped",
-    "slot-ahead",
-    "slot-missing",
-    "slot-unusable",
-    "source-changed",
-    "publication-missing",
-)
-"""Halts after which the stream has a hole, so that a new copy is the way on."""
 _NAMED_TABLES = 5
-_UNPAUSE = "Unpause it: the switch is beside its name"
-_UNPAUSED = {"capture-paused": _UNPAUSE, "merge-paused": _UNPAUSE, "no-cut": "Publish a cut now"}
-_FIRST_CUT = {"force": True}
+_UNPAUSED = dict.fromkeys(("capture-paused", "merge-paused"), "Unpause it: the switch is beside its name")
 _COPIED = "Unless tables.on_change is pause, capture wakes resync, which copies it again: see how far that is"
 
 
@@ -79,7 +67,7 @@ def _stopped(shown: Pipeline) -> Iterator[Advice]:
     read = Step("Read what it means and how to confirm it", runbook=slug)
     met = (Step("See the log of the task that met it", task=shown.halted_by),) if shown.halted_by else ()
     way: tuple[Step, ...]
-    if slug in RECOVERABLE:
+    if _recovers(slug):
         dag = f"{shown.name}.recover"
         way = (
             Step("See what a recovery would do: triggered as it is, it only says so", dag=dag),
@@ -95,12 +83,17 @@ def _stopped(shown: Pipeline) -> Iterator[Advice]:
     )
 
 
+def _recovers(slug: str) -> bool:
+    """Return whether the stream has a hole then, so that a new copy of every table is the way on."""
+    return slug in CONDITIONS and needs_copy(CONDITIONS[slug].remedy)
+
+
 def _alarms(shown: Pipeline) -> Iterator[Advice]:
     for alarm in shown.alarms:
         if shown.state == "halted" and alarm.slug in (shown.halted_slug, "pipeline-halted"):
             continue
         steps = [Step("Read the runbook", runbook=alarm.slug)]
-        if alarm.slug in RECOVERABLE:
+        if _recovers(alarm.slug):
             steps.append(Step("See what a recovery would do", dag=f"{shown.name}.recover"))
         elif alarm.dag:
             steps.append(Step("See whether it is paused or its newest run failed", dag=alarm.dag))
@@ -149,21 +142,19 @@ def _resume(shown: Pipeline, text: str, table: str | None = None) -> Step:
 def _lacking(shown: Pipeline) -> Iterator[Advice]:
     known = {alarm.slug for alarm in shown.alarms}
     for lack in shown.lacks:
-        if lack.what in known or (lack.verb == "slot_health" and known & {"source-unreachable", "slot-missing"}):
+        dag = lack.numbers.get("dag")
+        if lack.slug in known or (
+            dag == f"{shown.name}.slot_health" and known & {"source-unreachable", "slot-missing"}
+        ):
             continue  # the alarm says so
         steps = []
-        if lack.verb:
-            dag = f"{shown.name}.{lack.verb}"
-            steps.append(
-                Step(
-                    _UNPAUSED.get(lack.what, "See its newest run, or trigger it"),
-                    dag=dag,
-                    conf=_FIRST_CUT if lack.what == "no-cut" else None,
-                )
-            )
-        if lack.runbook:
-            steps.append(Step("Read the runbook", runbook=lack.runbook))
-        yield Advice("warn", lack.title, lack.reason, tuple(steps))
+        if dag:
+            text, conf = _UNPAUSED.get(lack.slug, "See its newest run, or trigger it"), None
+            if "force" in lack.numbers:
+                text, conf = "Publish a cut now", {"force": True}
+            steps.append(Step(text, dag=dag, conf=conf))
+        steps.append(Step("Read the runbook", runbook=lack.slug))
+        yield Advice("warn", lack.message, lack.next, tuple(steps))
 
 
 def _early(shown: Pipeline) -> Iterator[Advice]:

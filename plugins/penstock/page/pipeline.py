@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from penstock.flow.health.findings import Finding
 from penstock.ledger.page import AlarmPanel, PipelineStatus, SlotPanel
 
 Grade = Literal["ok", "warn", "critical", "idle"]
@@ -17,17 +18,6 @@ Grade = Literal["ok", "warn", "critical", "idle"]
 
 _GONE = frozenset({"slot-missing", "slot-dropped"})
 """What says that the source has no slot of the pipeline's: what was seen of it last is not so any more."""
-
-
-@dataclass(frozen=True)
-class Lack:
-    """Show what a pipeline lacks to be healthy; `verb` is that of the DAG that mends it."""
-
-    what: str
-    title: str
-    reason: str
-    verb: str | None
-    runbook: str | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +34,7 @@ class Pipeline(PipelineStatus):
     slot: SlotPanel | None = None
     slot_is_gone: bool = False
     alarms: tuple[AlarmPanel, ...] = ()
-    lacks: tuple[Lack, ...] = ()
+    lacks: tuple[Finding, ...] = ()
 
 
 def known_pipeline(
@@ -54,19 +44,19 @@ def known_pipeline(
     has_file: bool,
     slot: SlotPanel | None,
     alarms: Sequence[AlarmPanel],
-    lacks: tuple[Lack, ...],
+    lacks: Sequence[Finding],
 ) -> Pipeline:
     """Show a pipeline that the ledger knows."""
     gone = row.state == "torn_down" or not _GONE.isdisjoint({row.halted_slug, *(each.slug for each in alarms)})
     return Pipeline(
         **vars(row),
-        grade=_grade(row, slot, [*alarms, *lacks], has_file=has_file),
+        grade=_grade(row, slot, alarms, is_whole=has_file and not lacks),
         has_file=has_file,
         freshness_seconds=seconds_since(row.as_of, now),
         slot=None if gone else slot,
         slot_is_gone=gone,
         alarms=tuple(alarms),
-        lacks=lacks,
+        lacks=tuple(lacks),
     )
 
 
@@ -81,14 +71,10 @@ def seconds_since(since: datetime | None, now: datetime) -> float | None:
     return None if since is None else max((now - since).total_seconds(), 0.0)
 
 
-def _grade(row: PipelineStatus, slot: SlotPanel | None, wrong: Sequence[AlarmPanel | Lack], *, has_file: bool) -> Grade:
+def _grade(row: PipelineStatus, slot: SlotPanel | None, alarms: Sequence[AlarmPanel], *, is_whole: bool) -> Grade:
     lost = slot is not None and slot.wal_status == "lost"
-    if (
-        row.state == "halted"
-        or lost
-        or any(isinstance(each, AlarmPanel) and each.level == "critical" for each in wrong)
-    ):
+    if row.state == "halted" or lost or any(each.level == "critical" for each in alarms):
         return "critical"
-    if row.tables_paused or wrong or not has_file:
+    if row.tables_paused or alarms or not is_whole:
         return "warn"
     return "ok" if row.state == "running" else "idle"

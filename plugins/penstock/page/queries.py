@@ -5,7 +5,7 @@ A ledger that does not answer is a problem to show, not the end of the page: the
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -19,11 +19,14 @@ from penstock.config.files import read_folder
 from penstock.config.validators import NAME
 from penstock.errors import ConfigError, LedgerError, NoLedgerError
 from penstock.flow.health.airflow_state import AirflowState, Ask
+from penstock.flow.health.findings import Finding
+from penstock.flow.health.input import HealthInput, LedgerFacts
+from penstock.flow.health.rules_lake import NEEDED, readiness
 from penstock.ledger import Ledger
-from penstock.ledger.page import Panel, PipelineStatus, Shown, TablePanel
+from penstock.ledger.health import LateWork
+from penstock.ledger.page import Panel, PipelineStatus, Shown, SlotPanel, TablePanel
 from penstock.page import table as one_table
 from penstock.page.advice import Advice, advice, table_advice
-from penstock.page.lacks import lacks
 from penstock.page.maintenance import LastMaintenance, last_maintenance
 from penstock.page.pipeline import Pipeline, known_pipeline, seconds_since, unknown_pipeline
 from penstock.page.settings import Setting, settings
@@ -259,11 +262,20 @@ def _shown(
     shown = []
     for row in rows:
         slot = slots.get(row.name)
-        found = lacks(row, files.get(row.name), slot.seen_at if slot else None, airflow, now)
+        file = files.get(row.name)
+        lacks = _lacks(row, file, slot, airflow, now) if file else ()
         ours = [each for each in alarms if each.pipeline == row.name]
-        has_file = row.name in files
-        shown.append(known_pipeline(row, now, has_file=has_file, slot=slot, alarms=ours, lacks=found))
+        shown.append(known_pipeline(row, now, has_file=file is not None, slot=slot, alarms=ours, lacks=lacks))
     return shown
+
+
+def _lacks(
+    row: PipelineStatus, file: model.Pipeline, slot: SlotPanel | None, airflow: AirflowState | None, now: datetime
+) -> Sequence[Finding]:
+    """Ask slot health's rules what a pipeline still lacks, by what the page knows."""
+    late = LateWork(sampled_at=slot.seen_at if slot else None)
+    dags = {verb: airflow.dag(f"{row.name}.{verb}") for verb in NEEDED} if airflow else {}
+    return list(readiness(HealthInput(file, now, LedgerFacts(row, late), dags)))
 
 
 def _steps(hours: int) -> tuple[timedelta, datetime]:

@@ -44,7 +44,7 @@ PAUSED = {"capture": DagState(paused=True)}
     [
         (rules_slot, "(facts: 'SlotInput')", RULES),
         (rules_server, "(facts: 'SlotInput')", RULES),
-        (rules_lake, "(facts: 'HealthInput')", LAKE_RULES),
+        (rules_lake, "(facts: 'HealthInput')", {*LAKE_RULES, rules_lake.readiness}),
         (rules_tables, "(facts: 'HealthInput')", LAKE_RULES),
     ],
 )

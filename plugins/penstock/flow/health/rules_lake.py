@@ -1,11 +1,13 @@
 """The rules for the way to readers, which need no source: how old the lake is, and whether merges come. Pure.
 
-And for what a pipeline stands on: room where files are written, and somebody who gets its alarms and watches its slot.
+And for what a pipeline stands on: room where files are written, and somebody who gets its alarms and watches its slot. `readiness`
+opens no alarm: the page asks it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from penstock.config.model import Pipeline
@@ -21,6 +23,12 @@ _LEAST = {"freshness": 1800, "merge": 900}
 _CRITICAL = 4
 _SILENT_PAUSES = 3
 _SILENT_LEAST = 600
+NEEDED = {
+    "capture": ("capture-paused", "nothing new is read from the source, and its slot keeps WAL"),
+    "merge": ("merge-paused", "readers keep the last cut, however much is landed"),
+    "slot_health": ("slot-unwatched", "nobody watches the WAL that the slot keeps, and no alarm opens"),
+}
+"""The DAGs without which a pipeline is not healthy: the runbook of each, and what follows while it is paused."""
 
 
 def stale(facts: HealthInput) -> Iterator[Finding]:
@@ -122,3 +130,54 @@ def watched(facts: HealthInput) -> Iterator[Finding]:
     elif silent >= _SILENT_PAUSES * pause + _SILENT_LEAST:
         said = f"{dag} has not looked for {span(silent)}, and is scheduled every {span(pause)}"
         yield Finding("slot-unwatched", dag, "critical", said, step, {"silent_seconds": round(silent)}, sampled)
+
+
+def readiness(facts: HealthInput) -> Iterator[Finding]:
+    """Report what a pipeline that runs still lacks to be healthy; `dag` of the numbers mends it, a cut with `force`. None is an alarm.
+
+    Slot health has rules for most of it; but before its first look, or while it is paused, no alarm opens. A DAG that is paused is no
+    alarm while nothing waits for it, nor is a pipeline without a cut.
+    """
+    lake = facts.ledger.lake
+    if lake is None or lake.state != "running":
+        return
+    if not facts.airflow:
+        reason = "Its database did not answer this page, so whether capture, merge and slot health are unpaused is not known."
+        yield Finding("slot-unwatched", facts.name, "warn", "Airflow does not say how its DAGs stand", reason)
+    for verb, (slug, follows) in NEEDED.items():
+        dag, state = f"{facts.name}.{verb}", facts.dag(verb)
+        if state.missing:
+            reason = f"Airflow has no DAG {dag}: {follows}. Its list of import errors says why."
+            yield Finding("config-invalid", dag, "warn", f"There is no DAG {dag}", reason)
+        elif state.paused:
+            yield Finding(slug, dag, "warn", f"{dag} is paused", f"While it is, {follows}.", {"dag": dag})
+    unwatched = _unwatched(facts)
+    if unwatched:
+        dag = f"{facts.name}.slot_health"
+        yield Finding("slot-unwatched", dag, "warn", *unwatched, {"dag": dag})
+    if lake.as_of is None:
+        title = "There is no cut yet" if lake.cut_lsn is None else "There is no cut since the slot was made anew"
+        reason = "Readers see nothing." if lake.cut_lsn is None else "Readers see the lake as it was before."
+        reason = f"{reason} A merge publishes one; with force it does so even when nothing has changed."
+        yield Finding("lake-stale", facts.name, "warn", title, reason, {"dag": f"{facts.name}.merge", "force": True})
+    for each in stale(facts) if lake.as_of else ():
+        verb = "merge" if lake.unmerged_changes else "capture"
+        what = "a merge brings what is landed" if lake.unmerged_changes else "captures bring the lake forward"
+        behind, limit = span(each.numbers["age_seconds"]), span(freshness_limits(facts.pipeline)[0])
+        reason = f"Readers see the source as it was {behind} ago, the limit is {limit}; {what}."
+        numbers = {**each.numbers, "dag": f"{facts.name}.{verb}"}
+        yield replace(each, level="warn", message="The lake is stale", next=reason, numbers=numbers)
+
+
+def _unwatched(facts: HealthInput) -> tuple[str, str] | None:
+    """Say that nothing is seen of the slot, or nothing new, though slot health is not paused; and what follows."""
+    if facts.dag("slot_health").missing or facts.dag("slot_health").paused:
+        return None
+    if facts.policy.schedule is None:
+        reason = "health.schedule is null: what the slot keeps is seen only when somebody triggers slot health."
+        return "Slot health has no schedule", reason
+    if facts.ledger.late.sampled_at is None:
+        return "The slot was not checked yet", "What it keeps on the source is unknown until slot health has run once."
+    for each in watched(facts):
+        return "The slot is not checked", f"{each.message}: the slot's numbers below are that old."
+    return None
