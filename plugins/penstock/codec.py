@@ -1,6 +1,6 @@
 """The one JSON form of a record: a dataclass is written and read by the types of its fields.
 
-Plans for Spark, its results, and manifests of landed files travel so. Pydantic does it, and is loaded by the first record that is written
+Plans for Spark, its results, manifests of landed files and what the ledger keeps as JSON are of this form. Pydantic does it, and is loaded by the first record that is written
 or read: an executor of Spark, which carries records as they are, does not need it.
 """
 
@@ -31,13 +31,23 @@ class JsonForm:
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as plain data, of JSON's types alone."""
-        data: dict[str, Any] = _adapter(type(self)).dump_python(self, mode="json")
-        return data
+        return plain(self)
 
     @classmethod
     def from_json(cls, data: Any) -> Self:
         """Read what `to_json` wrote."""
-        return _adapter(cls).validate_python(data)
+        return record_of(cls, data)
+
+
+def plain(record: Any) -> dict[str, Any]:
+    """Return any dataclass as plain data, of JSON's types alone."""
+    data: dict[str, Any] = _adapter(type(record)).dump_python(record, mode="json")
+    return data
+
+
+def record_of(kind: type[Record], data: Any) -> Record:
+    """Read plain data, or a row of a database, as a dataclass; raises ValueError where a field has another type."""
+    return _adapter(kind).validate_python(data)
 
 
 def _adapter(kind: type[Record]) -> TypeAdapter[Record]:

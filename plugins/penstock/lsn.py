@@ -7,7 +7,10 @@ for a count of bytes, and it has one printed form (`16/B374D848`) and one form f
 from __future__ import annotations
 
 import re
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from pydantic_core import CoreSchema
 
 _TEXT = re.compile(r"([0-9A-Fa-f]{1,8})/([0-9A-Fa-f]{1,8})")
 
@@ -32,6 +35,16 @@ class Lsn(int):
         if match is None:
             raise ValueError(f"an LSN must look like 16/B374D848, got {text!r} instead")
         return cls((int(match[1], 16) << 32) | int(match[2], 16))
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> CoreSchema:  # pydantic's form
+        """Let records of `penstock.codec` hold positions: as JSON one is its text."""
+        from pydantic_core import core_schema  # noqa: PLC0415  # an executor of Spark has none
+
+        return core_schema.no_info_plain_validator_function(
+            lambda value: value if isinstance(value, cls) else cls.parse(value),
+            serialization=core_schema.to_string_ser_schema(),
+        )
 
     @property
     def hex16(self) -> str:

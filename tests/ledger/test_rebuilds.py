@@ -120,7 +120,7 @@ def test_a_cut_makes_the_rebuilt_table_the_table(ledger: Ledger, ready: str) -> 
     assert first.paused_slug is None
     (rebuild,) = ledger.loads.builds(ready, states=["done"])
     assert rebuild.former is not None
-    assert (rebuild.former["identity"], len(rebuild.former["columns"])) == ("d", 2)
+    assert (rebuild.former.identity, len(rebuild.former.columns)) == ("d", 2)
     assert ledger.loads.builds(ready) == []
 
 

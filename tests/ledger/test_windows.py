@@ -6,7 +6,6 @@ import pytest
 
 from penstock.errors import LedgerError, Trouble
 from penstock.ledger import Ledger
-from penstock.ledger.json_codec import relation_to_json
 from penstock.ledger.merge_queue import PublishedTable
 from penstock.lsn import Lsn
 from penstock.shapes.timeline import RelationMapping
@@ -193,7 +192,6 @@ def test_a_shape_keeps_of_what_its_columns_are_made(ledger: Ledger, running: str
     capture(ledger, running, START, START + 10, relations={(ORDERS.oid, 1): ORDERS, (ORDERS.oid, 2): named})
 
     assert [record.relation for record in ledger.shapes.relations(running)] == [ORDERS, named]
-    assert not any("base" in each for each in relation_to_json(ORDERS)["columns"]), "as it was before bases were noted"
 
 
 def test_a_number_that_belongs_to_another_shape_is_refused_with_its_window(ledger: Ledger, running: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.codec import plain, record_of
 from penstock.values.lake_types import EXTENSIONS, SCALARS, mapping
 from penstock.values.pgtype import PgType
 from tests.values.conftest import Source
@@ -56,5 +57,5 @@ def test_hstore_and_citext_are_known_by_name_in_whatever_schema() -> None:
 def test_a_type_survives_the_way_through_json(source: Source) -> None:
     source.execute("create domain price as numeric(8,2)")
     array = source.type("price[]")
-    assert PgType.from_json(array.to_json()) == array
-    assert mapping(PgType.from_json(array.to_json())).lake_type == "array<decimal(8,2)>"
+    assert record_of(PgType, plain(array)) == array
+    assert mapping(record_of(PgType, plain(array))).lake_type == "array<decimal(8,2)>"

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
 
 from penstock.codec import JsonForm
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -77,8 +73,3 @@ class FileEntry(JsonForm):
     max_committed_at: int | None = None
     typed: Typed = ()
     attnums: tuple[int, ...] | None = None
-
-
-def vars_of(record: DataclassInstance) -> dict[str, Any]:
-    """Return the fields of a record as they are: a tenth of the time that `asdict` takes to copy what is in them."""
-    return {each.name: getattr(record, each.name) for each in fields(record)}

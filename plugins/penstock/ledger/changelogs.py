@@ -7,11 +7,9 @@ past the interval's end; and it can be filled as long as its windows are there.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-
-from psycopg.types.json import Jsonb
 
 from penstock.config.connections import Connection
 from penstock.errors import LakeError
@@ -19,7 +17,7 @@ from penstock.jobs.pointers import Pointer
 from penstock.ledger.iceberg_pointers import move_pointers
 from penstock.ledger.pipelines import find, gaps, lock
 from penstock.ledger.records import GapRecord, PipelineState, Row, WindowRecord
-from penstock.ledger.session import Part, Transaction
+from penstock.ledger.session import Part, Transaction, listed
 from penstock.ledger.shapes import relations
 from penstock.ledger.table_records import TableRecord
 from penstock.ledger.tables import tables as tables_of
@@ -183,7 +181,7 @@ class Changelogs(Part):
                 through_lsn=fill.through,
                 attempt=fill.attempt,
                 rows=sum(table.rows for table in fill.tables),
-                tables=Jsonb([asdict(table) for table in fill.tables]),
+                tables=listed(fill.tables),
                 **between,
             )
             move_pointers(transaction, self.connection, catalog, catalog_name, pointers)

@@ -7,7 +7,7 @@ one shows both, also on servers that do not know. An alarm sends an alert when i
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, cast
 
@@ -15,7 +15,7 @@ from psycopg.types.json import Jsonb
 
 from penstock.conditions import Level
 from penstock.ledger.records import Row
-from penstock.ledger.session import Part
+from penstock.ledger.session import Part, listed
 from penstock.lsn import Lsn
 
 _RECENT = 100
@@ -122,9 +122,8 @@ class SlotHealth(Part):
 
     def record_slot_samples(self, name: str, samples: Iterable[SlotSample]) -> None:
         """Note what a health check saw of the slots."""
-        rows = [{key: _plain(value) for key, value in asdict(sample).items()} for sample in samples]
         with self.transaction() as transaction:
-            transaction.change("health/add_slot_samples", name=name, samples=Jsonb(rows))
+            transaction.change("health/add_slot_samples", name=name, samples=listed(samples))
 
     def record_lake_sample(self, name: str, *, at: datetime, as_of: datetime | None) -> None:
         """Note how the lake stands: readers see the source as of `as_of`, and at the source it is `at`."""
@@ -192,9 +191,3 @@ class SlotHealth(Part):
         """Forget samples and closed alarms from before that time."""
         with self.transaction() as transaction:
             transaction.change("health/trim", name=name, before=before)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Lsn):
-        return str(value)
-    return value.isoformat() if isinstance(value, datetime) else value

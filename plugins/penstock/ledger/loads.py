@@ -12,21 +12,21 @@ table's pointer and the ledger's row together; the switch itself is part of a cu
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from psycopg import errors as pg
 from psycopg.types.json import Jsonb
 
+from penstock.codec import plain
 from penstock.config.connections import Connection
 from penstock.contract.manifest import FileEntry
 from penstock.errors import LedgerError
 from penstock.jobs.pointers import Pointer
 from penstock.ledger.iceberg_pointers import move_pointers
-from penstock.ledger.json_codec import column_to_json, facts_to_json
 from penstock.ledger.pipelines import lock, lock_active
 from penstock.ledger.records import SchemaChange
-from penstock.ledger.session import Part, Transaction
+from penstock.ledger.session import Part, Transaction, listed
 from penstock.ledger.table_records import LoadCause, LoadRecord, LoadState
 from penstock.ledger.tables import note_schema_changes, resume, save
 from penstock.lsn import Lsn
@@ -138,8 +138,8 @@ class Loads(Part):
                     f"expected {len(set(oids))} known tables of {name} to copy, but some are unknown or dropped; "
                     "save the source's tables, then start over",
                 )
-            listed = Jsonb([_read(each) for each in reads])
-            given = {"reads": listed, "snapshot": snapshot, "lsn": lsn, "name": name, "copy_id": copy_id}
+            rows = listed(_read(each) for each in reads)
+            given = {"reads": rows, "snapshot": snapshot, "lsn": lsn, "name": name, "copy_id": copy_id}
             try:
                 started = transaction.change("loads/start_reads", **given)
             except pg.UniqueViolation:
@@ -211,7 +211,7 @@ class Loads(Part):
 
     def reshape(self, name: str, load_id: str, facts: TableFacts) -> None:
         """Take over columns that were added at the source meanwhile."""
-        columns = Jsonb([column_to_json(column) for column in facts.columns])
+        columns = listed(facts.columns)
         with self.transaction() as transaction:
             lock(transaction, name)
             accepted = Jsonb(facts.accepted.to_json())
@@ -242,8 +242,7 @@ class Loads(Part):
         """
         with self.transaction() as transaction:
             lock_active(transaction, name)
-            listed = Jsonb([{**asdict(step), "through_lsn": str(step.through_lsn)} for step in steps])
-            if transaction.change("loads/advance_loads", name=name, run=run, steps=listed) != len(steps):
+            if transaction.change("loads/advance_loads", name=name, run=run, steps=listed(steps)) != len(steps):
                 raise _conflict(name, "to be advanced by this run")
             if pointers:
                 move_pointers(transaction, self.connection, catalog, catalog_name, pointers)
@@ -298,13 +297,13 @@ def _read(read: NewRead) -> dict[str, Any]:
     if read.attnums is not None:
         found["attnums"] = list(read.attnums)
     if read.build is not None:
-        found |= {"id": read.build.id, "place": read.build.place, **facts_to_json(read.build.facts)}
+        found |= {"id": read.build.id, "place": read.build.place, **plain(read.build.facts)}
     return found
 
 
 def _landed(files: Sequence[FileEntry]) -> dict[str, Any]:
     totals = {"rows": sum(file.rows for file in files), "bytes": sum(file.bytes for file in files)}
-    return {"files": Jsonb([file.to_json() for file in files]), **totals}
+    return {"files": listed(files), **totals}
 
 
 def _row(order: NewBuild) -> dict[str, object]:
@@ -318,7 +317,7 @@ def _row(order: NewBuild) -> dict[str, object]:
         "target": list(facts.target),
         "place": list(order.place),
         "identity": facts.identity,
-        "columns": Jsonb([column_to_json(column) for column in facts.columns]),
+        "columns": listed(facts.columns),
         "accepted": Jsonb(facts.accepted.to_json()),
         "copy_id": order.copy_id,
         "goal_lsn": order.goal_lsn,

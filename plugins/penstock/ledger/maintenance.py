@@ -17,7 +17,7 @@ from penstock.jobs.maintenance_plan import OldTable, TableReport
 from penstock.ledger.loads import COPIES, loads
 from penstock.ledger.pipelines import lock
 from penstock.ledger.records import Row
-from penstock.ledger.session import Part
+from penstock.ledger.session import Part, listed
 from penstock.ledger.table_records import LoadRecord
 from penstock.lsn import Lsn
 
@@ -95,10 +95,10 @@ class Maintenance(Part):
 
         None is taken over once a merge has begun after `attempt`: that merge knows the old ones, which are kept.
         """
-        listed = [{"oid": t.oid, "expected": expected, "snapshot_id": t.snapshot_id} for t, expected in tables]
+        rows = [{"oid": t.oid, "expected": expected, "snapshot_id": t.snapshot_id} for t, expected in tables]
         with self.transaction() as transaction:
             lock(transaction, name)
-            return transaction.change("maintenance/move_compacted", name=name, attempt=attempt, tables=Jsonb(listed))
+            return transaction.change("maintenance/move_compacted", name=name, attempt=attempt, tables=listed(rows))
 
     def end(self, name: str, attempt: str, report: dict[str, Any], message: str) -> None:
         """Note what a run did, as an event too."""
@@ -120,15 +120,15 @@ class Maintenance(Part):
     def see_old_tables(self, name: str, tables: Sequence[OldTable]) -> list[OldTableRecord]:
         """Note tables that are set aside, and return all that are known, since when."""
         with self.transaction() as transaction:
-            listed = [{"namespace": t.namespace, "name": t.table, "location": t.location} for t in tables]
-            transaction.change("maintenance/see_old_tables", name=name, tables=Jsonb(listed))
+            rows = [{"namespace": t.namespace, "name": t.table, "location": t.location} for t in tables]
+            transaction.change("maintenance/see_old_tables", name=name, tables=listed(rows))
             return transaction.records(OldTableRecord, "maintenance/old_tables", name=name)
 
     def forget_old_tables(self, name: str, tables: Sequence[OldTable]) -> None:
         """Forget tables that are gone with all their files."""
         with self.transaction() as transaction:
-            listed = [{"namespace": t.namespace, "name": t.table} for t in tables]
-            transaction.change("maintenance/forget_old_tables", name=name, tables=Jsonb(listed))
+            rows = [{"namespace": t.namespace, "name": t.table} for t in tables]
+            transaction.change("maintenance/forget_old_tables", name=name, tables=listed(rows))
 
     def trim_history(self, name: str, *, before: datetime, cuts_before: datetime, daily_before: datetime) -> None:
         """Forget events, samples, closed alarms and runs from `before` a time, and cuts that are not read any more.

@@ -8,17 +8,18 @@ the publication left out changes of it is hidden: paused until it is copied agai
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import timedelta
 
 from psycopg.types.json import Jsonb
 
+from penstock.codec import plain
 from penstock.errors import Trouble
 from penstock.jobs.pointers import place_of
 from penstock.ledger.loads import give_up
 from penstock.ledger.pipelines import lock
 from penstock.ledger.records import Publishing
-from penstock.ledger.session import Part
+from penstock.ledger.session import Part, listed
 from penstock.ledger.table_records import TableRecord
 from penstock.ledger.tables import save, stop
 from penstock.ledger.tables import tables as tables_of
@@ -42,7 +43,7 @@ class Membership(Part):
             save(transaction, name, [table])
             namespace, target = place_of(table.target)
             transaction.change(
-                "maintenance/forget_old_tables", name=name, tables=Jsonb([{"namespace": namespace, "name": target}])
+                "maintenance/forget_old_tables", name=name, tables=listed([{"namespace": namespace, "name": target}])
             )
             transaction.change("membership/join_table", joined_lsn=lsn, joined_xid=xid, **chosen)
             transaction.note(name, "table-added", message, oid=table.oid)
@@ -82,11 +83,11 @@ class Membership(Part):
         with self.transaction() as transaction:
             lock(transaction, name)
             if publishing is not None:
-                transaction.change("pipelines/note_publishing", name=name, publishing=Jsonb(asdict(publishing)))
+                transaction.change("pipelines/note_publishing", name=name, publishing=Jsonb(plain(publishing)))
             known = [table for table in tables_of(transaction, name) if table.oid in tables and table.left_lsn is None]
             stopped = [table for table in known if table.state not in ("new", "dropped")]
             stop(transaction, name, {table.oid: _after(table, trouble) for table in stopped}, noted=True)
-            if transaction.change("membership/hide_tables", name=name, tables=Jsonb(rows), lsn=lsn, xid=xid):
+            if transaction.change("membership/hide_tables", name=name, tables=listed(rows), lsn=lsn, xid=xid):
                 give_up(transaction, name, trouble.reason, oids=oids)
                 transaction.change("loads/forget_copies", name=name, oids=oids, loaded=True)
                 only = oids[0] if len(oids) == 1 else None

@@ -7,11 +7,10 @@ whose answer got lost may simply ask again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from psycopg.types.json import Jsonb
-
+from penstock.codec import plain
 from penstock.config.connections import Connection
 from penstock.errors import LedgerError, Trouble
 from penstock.jobs.pointers import Place, Pointer, Rename
@@ -20,7 +19,7 @@ from penstock.ledger.iceberg_pointers import move_pointers
 from penstock.ledger.merge_queue import PublishedTable
 from penstock.ledger.pipelines import lock, lock_active
 from penstock.ledger.records import CutRecord, MovedRecord
-from penstock.ledger.session import Part, Transaction
+from penstock.ledger.session import Part, Transaction, listed
 from penstock.ledger.tables import stop
 from penstock.lsn import Lsn
 
@@ -108,11 +107,11 @@ class Merges(Part):
             if published is not None:
                 return published
             transaction.change("merges/begin_merge", name=name, attempt=new.attempt)
-            listed = _listed(new.tables)
-            transaction.change("merges/adopt_tables", name=name, lsn=new.lsn, tables=listed)
-            transaction.change("loads/finish_loads", name=name, tables=listed)
-            transaction.change("merges/switch_tables", name=name, lsn=new.lsn, tables=listed)
-            transaction.change("merges/rename_targets", name=name, renames=_listed(_of_tables(new.renames)))
+            tables = listed(new.tables)
+            transaction.change("merges/adopt_tables", name=name, lsn=new.lsn, tables=tables)
+            transaction.change("loads/finish_loads", name=name, tables=tables)
+            transaction.change("merges/switch_tables", name=name, lsn=new.lsn, tables=tables)
+            transaction.change("merges/rename_targets", name=name, renames=listed(_of_tables(new.renames)))
             return _record(transaction, name, new)
 
     def last_cut(self, name: str) -> CutRecord | None:
@@ -131,11 +130,11 @@ class Merges(Part):
 
 
 def _record(transaction: Transaction, name: str, new: NewCut) -> CutRecord:
-    counted = Jsonb([{"oid": table.oid, "counts": table.counts} for table in new.tables if table.counts])
+    counted = listed({"oid": table.oid, "counts": table.counts} for table in new.tables if table.counts)
     found = {"rows": new.rows, "counted": counted, "cuts_snapshot_id": new.cuts_snapshot_id}
     transaction.change("merges/add_cut", name=name, attempt=new.attempt, lsn=new.lsn, **found)
-    done = [{"oid": table.oid, **asdict(table.done)} for table in new.tables if table.done]
-    transaction.change("merges/add_table_cuts", name=name, attempt=new.attempt, tables=Jsonb(done))
+    done = listed({"oid": table.oid, **plain(table.done)} for table in new.tables if table.done)
+    transaction.change("merges/add_table_cuts", name=name, attempt=new.attempt, tables=done)
     transaction.change("merges/forget_marks", name=name, lsn=new.lsn)
     cut = _cut(transaction, name, new.attempt)
     if cut is None:
@@ -149,11 +148,11 @@ def _record(transaction: Transaction, name: str, new: NewCut) -> CutRecord:
 
 def _advance(transaction: Transaction, name: str, lsn: Lsn, tables: Sequence[PublishedTable]) -> None:
     moved, rebuilt = ([table for table in tables if (table.rebuild is not None) is new] for new in (False, True))
-    listed = _listed(moved)
-    advanced = {oid for (oid,) in transaction.rows("merges/publish_tables", name=name, lsn=lsn, tables=listed)}
-    loaded = transaction.change("loads/finish_loads", name=name, tables=listed)
+    given = listed(moved)
+    advanced = {oid for (oid,) in transaction.rows("merges/publish_tables", name=name, lsn=lsn, tables=given)}
+    loaded = transaction.change("loads/finish_loads", name=name, tables=given)
     left = sorted({table.oid for table in moved} - advanced)
-    switched = transaction.change("merges/switch_tables", name=name, lsn=lsn, tables=_listed(rebuilt))
+    switched = transaction.change("merges/switch_tables", name=name, lsn=lsn, tables=listed(rebuilt))
     if left or switched != len(rebuilt) or loaded != sum(table.copy_id is not None for table in moved):
         raise LedgerError(
             "ledger-conflict",
@@ -164,7 +163,7 @@ def _advance(transaction: Transaction, name: str, lsn: Lsn, tables: Sequence[Pub
 
 def _rename(transaction: Transaction, name: str, renames: Sequence[Rename]) -> None:
     ours = _of_tables(renames)
-    if ours and transaction.change("merges/rename_targets", name=name, renames=_listed(ours)) != len(ours):
+    if ours and transaction.change("merges/rename_targets", name=name, renames=listed(ours)) != len(ours):
         raise LedgerError(
             "ledger-conflict",
             f"expected the tables of {name} under the lake's names that this merge was planned with, but some have others "
@@ -182,7 +181,3 @@ def _cut(transaction: Transaction, name: str, attempt: str) -> CutRecord | None:
     return next(
         iter(transaction.records(CutRecord, "merges/cuts", name=name, attempt=attempt, lsn=None, limit=1)), None
     )
-
-
-def _listed(tables: Sequence[PublishedTable | Rename]) -> Jsonb:
-    return Jsonb([asdict(table) for table in tables])

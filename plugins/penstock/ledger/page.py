@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Self
+from typing import Any
 
 from penstock.conditions import ALARMS, Remedy
 from penstock.conditions import Level as AlarmLevel
-from penstock.ledger.json_codec import column_from_json
 from penstock.ledger.maintenance import MaintenanceRecord
 from penstock.ledger.records import Row, TaskRef
 from penstock.ledger.session import Part, Transaction
@@ -108,19 +107,18 @@ class AlarmPanel(Row):
     level: AlarmLevel
     subject: str
     message: str
-    worsens: str
     opened_at: datetime
     open_seconds: float
-    dag: str | None
     failed: TaskRef | None
     task: TaskRef | None
+    worsens: str = "unknown"
+    dag: str | None = None
 
-    @classmethod
-    def from_row(cls, **row: Any) -> Self:
-        """Read one row, and look up its condition."""
-        known = ALARMS.get(row["slug"])
-        dag = f"{row['pipeline']}.{known.dag}" if known and known.dag else None
-        return cls(**row, worsens=known.worsens if known else "unknown", dag=dag)
+    def with_condition(self) -> AlarmPanel:
+        """Return it with what its condition says."""
+        known = ALARMS.get(self.slug)
+        dag = f"{self.pipeline}.{known.dag}" if known and known.dag else None
+        return replace(self, worsens=known.worsens, dag=dag) if known else self
 
 
 @dataclass(frozen=True)
@@ -173,11 +171,6 @@ class TableDetails(Row):
     copy_started_at: datetime | None
     copy_finished_at: datetime | None
     paused_as_of: datetime | None
-
-    @classmethod
-    def from_row(cls, **row: Any) -> Self:
-        """Read one row."""
-        return cls(**{**row, "columns": tuple(map(column_from_json, row["columns"]))})
 
 
 class Panel:
@@ -244,7 +237,8 @@ class Panel:
 
     def alarms(self, name: str | None = None) -> list[AlarmPanel]:
         """Return the open alarms of every pipeline, or of one: by pipeline, the worst and oldest first."""
-        return self._transaction.records(AlarmPanel, "page/alarms", name=name, limit=OPEN_ALARMS)
+        found = self._transaction.records(AlarmPanel, "page/alarms", name=name, limit=OPEN_ALARMS)
+        return [alarm.with_condition() for alarm in found]
 
     def series(self, name: str, *, since: datetime, step: timedelta) -> Columns:
         """Return the columns of a pipeline's charts since then, in steps of time; steps in which nothing was are left out."""

@@ -5,11 +5,11 @@ Every new slot begins an era. Positions, windows and copies of one era mean noth
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from datetime import datetime
 
 from psycopg.types.json import Jsonb
 
+from penstock.codec import plain
 from penstock.errors import ConfigError, LedgerError
 from penstock.ledger.records import GapRecord, PipelineRecord, Publishing
 from penstock.ledger.session import Part, Transaction
@@ -71,7 +71,7 @@ class Pipelines(Part):
         """Note how the publication publishes when a slot is about to be made, or nothing was noted before."""
         with self.transaction() as transaction:
             lock(transaction, name)
-            transaction.change("pipelines/note_publishing", name=name, publishing=Jsonb(asdict(publishing)))
+            transaction.change("pipelines/note_publishing", name=name, publishing=Jsonb(plain(publishing)))
 
     def note_landing(self, name: str, mark: str, *, marked: bool) -> PipelineRecord:
         """Note the landing zone's mark before it is written, and again when the zone has it: from then on it stays.

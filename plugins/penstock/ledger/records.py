@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, Self, TypedDict
+from typing import Any, ClassVar, Literal
+
+from typing_extensions import TypedDict
 
 from penstock.contract.manifest import FileEntry
 from penstock.lsn import Lsn
@@ -16,12 +18,9 @@ Level = Literal["info", "warning", "error"]
 
 
 class Row:
-    """Be a record that is made from a row whose columns are named as its fields."""
+    """Be a record that is made from a row whose columns are named as its fields; another column is refused, and no value is told."""
 
-    @classmethod
-    def from_row(cls, **row: Any) -> Self:
-        """Read one row as psycopg returns it."""
-        return cls(**row)
+    __pydantic_config__: ClassVar = {"extra": "forbid", "hide_input_in_errors": True}
 
 
 class TaskRef(TypedDict):
@@ -46,11 +45,6 @@ class Publishing:
     sent: tuple[str, ...]
     promised: tuple[str, ...]
     generated: bool = False
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Publishing:
-        """Read plain data."""
-        return cls(**{**data, "sent": tuple(data["sent"]), "promised": tuple(data["promised"])})
 
     @property
     def withheld(self) -> tuple[str, ...]:
@@ -94,14 +88,6 @@ class PipelineRecord(Row):
     landing_mark: str | None
     landing_marked: bool
 
-    @classmethod
-    def from_row(cls, **row: Any) -> Self:
-        """Read one row; the identifier is an unsigned 64-bit number, which PostgreSQL has only as numeric."""
-        publishing, identifier = row["publishing"], row["system_identifier"]
-        row["publishing"] = publishing and Publishing.from_json(publishing)
-        row["system_identifier"] = None if identifier is None else int(identifier)
-        return cls(**row)
-
     @property
     def withheld(self) -> tuple[str, ...]:
         """Name the kinds of change that the publication has sent and does not send any more."""
@@ -130,11 +116,6 @@ class WindowRecord(Row):
     seconds: float | None
     era: int
     digest: str | None
-
-    @classmethod
-    def from_row(cls, **row: Any) -> Self:
-        """Read one row."""
-        return cls(**{**row, "files": tuple(map(FileEntry.from_json, row["files"]))})
 
 
 @dataclass(frozen=True)

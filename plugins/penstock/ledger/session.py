@@ -8,23 +8,24 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import psycopg
 from psycopg import errors as pg
 from psycopg.adapt import Dumper, Loader
-from psycopg.rows import dict_row, kwargs_row
+from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from penstock import sql
+from penstock.codec import plain, record_of
 from penstock.config.connections import Connection
 from penstock.errors import LedgerError, NoLedgerError, PenstockError
-from penstock.ledger.records import Level, Row
+from penstock.ledger.records import Level
 from penstock.lsn import Lsn
 
-Record = TypeVar("Record", bound=Row)
+Record = TypeVar("Record")
 
 REVISION = "r0001"
 """The revision of the schema that this code reads and writes: the last one in `migrations/versions`."""
@@ -91,9 +92,8 @@ class Transaction:
         return self.connection.execute(sql.load(f"ledger/{statement}").encode(), values).fetchall()
 
     def records(self, record: type[Record], statement: str, **values: Any) -> list[Record]:
-        """Run a query and return its rows as records."""
-        with self.connection.cursor(row_factory=kwargs_row(record.from_row)) as cursor:
-            return cursor.execute(sql.load(f"ledger/{statement}").encode(), values).fetchall()
+        """Run a query and return its rows as records, whose fields are named as its columns."""
+        return [record_of(record, row) for row in self.shown(statement, **values)]
 
     def shown(self, statement: str, **values: Any) -> list[dict[str, Any]]:
         """Run a query and return its rows by the names of its columns."""
@@ -190,6 +190,11 @@ class Part:
         self.connection = sessions.connection
         self.transaction = sessions.transaction
         self.named_failures = sessions.named_failures
+
+
+def listed(records: Iterable[Any]) -> Jsonb:
+    """Return records, or plain data, as the one parameter of a statement that takes many: its `jsonb_to_recordset`."""
+    return Jsonb([each if isinstance(each, dict) else plain(each) for each in records])
 
 
 def named(error: psycopg.Error, connection: Connection) -> PenstockError | psycopg.Error:

@@ -10,12 +10,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Literal
 
-from psycopg.types.json import Jsonb
-
-from penstock.contract.manifest import vars_of
+from penstock.codec import plain
 from penstock.errors import LedgerError
-from penstock.ledger.json_codec import relation_from_json, relation_to_json
-from penstock.ledger.session import Part, Transaction
+from penstock.ledger.session import Part, Transaction, listed
 from penstock.lsn import Lsn
 from penstock.shapes.known_shape import KnownShape
 from penstock.shapes.timeline import History, KnownRelation, RelationMapping
@@ -100,12 +97,7 @@ class Shapes(Part):
 
 def relations(transaction: Transaction, name: str) -> list[KnownRelation]:
     """Return every relation shape that was staged, by oid, version and position."""
-    found = list[KnownRelation]()
-    for oid, version, from_lsn, sent, mapped, *lists in transaction.rows("shapes/relations", name=name):
-        attnums, key = (None if each is None else tuple(each) for each in lists)
-        mapping = RelationMapping(attnums, key) if mapped else None
-        found.append(KnownRelation(version, from_lsn, relation_from_json(oid, sent), mapping))
-    return found
+    return transaction.records(KnownRelation, "shapes/relations", name=name)
 
 
 def add_relations(
@@ -116,17 +108,17 @@ def add_relations(
     from_lsn: Lsn,
 ) -> None:
     """Note the relations of a window by oid and version, with what their columns are; raises LedgerError("ledger-conflict")."""
-    listed = [
+    rows = [
         {
             "oid": oid,
             "version": version,
-            "sent": relation_to_json(relation),
+            "sent": plain(relation),
             "mapped": (oid, version) in mappings,
-            **vars_of(mappings.get((oid, version), RelationMapping(None))),
+            **plain(mappings.get((oid, version), RelationMapping(None))),
         }
         for (oid, version), relation in found.items()
     ]
-    for oid, version in transaction.rows("shapes/add_relations", name=name, from_lsn=from_lsn, relations=Jsonb(listed)):
+    for oid, version in transaction.rows("shapes/add_relations", name=name, from_lsn=from_lsn, relations=listed(rows)):
         raise LedgerError(
             "ledger-conflict",
             f"expected shape {version} of relation {oid} to be new or the same as before, it is another one; "
@@ -142,11 +134,11 @@ def note_shapes(
     generation: str | None = None,
 ) -> None:
     """Note what the catalog has of tables where that is new, None for the same as before, inside a transaction."""
-    listed = [
+    rows = [
         {"oid": oid, "generation": generation, "shape": None if known is None else known.to_json()}
         for oid, known in found.items()
     ]
-    _note(transaction, name, listed, seen_at, "catalog")
+    _note(transaction, name, rows, seen_at, "catalog")
 
 
 def keep_logged(transaction: Transaction, name: str, logged: Mapping[int, KnownShape], seen_at: Lsn) -> None:
@@ -154,8 +146,8 @@ def keep_logged(transaction: Transaction, name: str, logged: Mapping[int, KnownS
     if gone := [oid for oid, shape in logged.items() if shape.gone]:
         transaction.change("shapes/distrust_shapes", name=name, oids=gone)
     there = {oid: shape for oid, shape in logged.items() if not shape.gone}
-    listed = [{"oid": oid, "generation": each.generation, "shape": each.to_json()} for oid, each in there.items()]
-    _note(transaction, name, listed, seen_at, "trigger")
+    rows = [{"oid": oid, "generation": each.generation, "shape": each.to_json()} for oid, each in there.items()]
+    _note(transaction, name, rows, seen_at, "trigger")
 
 
 def distrust_shapes(transaction: Transaction, name: str) -> None:
@@ -164,9 +156,7 @@ def distrust_shapes(transaction: Transaction, name: str) -> None:
 
 
 def _note(
-    transaction: Transaction, name: str, listed: Sequence[Mapping[str, object]], seen_at: Lsn | None, evidence: Evidence
+    transaction: Transaction, name: str, rows: Sequence[Mapping[str, object]], seen_at: Lsn | None, evidence: Evidence
 ) -> None:
-    if listed:
-        transaction.change(
-            "shapes/note_shapes", name=name, shapes=Jsonb(list(listed)), seen_at=seen_at, evidence=evidence
-        )
+    if rows:
+        transaction.change("shapes/note_shapes", name=name, shapes=listed(rows), seen_at=seen_at, evidence=evidence)

@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from psycopg.types.json import Jsonb
 from psycopg.types.range import Range
 
 from penstock.errors import Trouble
 from penstock.ledger.pipelines import lock_active
 from penstock.ledger.records import SkippedRecord, WindowRecord
-from penstock.ledger.session import Part
+from penstock.ledger.session import Part, listed
 from penstock.ledger.shapes import distrust_shapes
 from penstock.ledger.tables import stop
 from penstock.ledger.windows import moved, windows
@@ -66,7 +65,7 @@ class Skips(Part):
                 committed=Range(*left_out.committed, "[]"),
                 digest=digest,
                 seconds=seconds,
-                files=Jsonb([]),
+                files=listed([]),
                 **_EMPTY,
             )
             if not staged:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from penstock.conditions import Remedy
 from penstock.contract.manifest import FileEntry
-from penstock.ledger.json_codec import column_from_json
 from penstock.ledger.records import Row
 from penstock.lsn import Lsn
 from penstock.shapes.accepted import Accepted
@@ -72,13 +71,13 @@ class TableRecord(Row):
         """Return whether the table joined the pipeline and waits for its copy."""
         return self.state == "new" and self.joined_lsn is not None
 
-    @classmethod
-    def from_row(cls, **row: Any) -> Self:
-        """Read one row."""
-        columns = tuple(map(column_from_json, row["columns"]))
-        renamed = row["renamed_to"]
-        names = {"target": tuple(row["target"]), "renamed_to": None if renamed is None else tuple(renamed)}
-        return cls(**{**row, **names, "columns": columns, "accepted": Accepted.from_json(row["accepted"])})
+
+@dataclass(frozen=True)
+class FormerTable:
+    """Say what a table looked like that a load has replaced."""
+
+    columns: tuple[MirrorColumn, ...]
+    identity: str
 
 
 @dataclass(frozen=True)
@@ -126,21 +125,13 @@ class LoadRecord(Row):
     snapshot_id: int | None
     run: str | None
     built_rows: int
-    former: dict[str, Any] | None
+    former: FormerTable | None
     slug: str | None
     reason: str | None
     started_at: datetime
     changed_at: datetime
     finished_at: datetime | None
     after: Lsn | None
-
-    @classmethod
-    def from_row(cls, **row: Any) -> Self:
-        """Read one row."""
-        lists = {name: tuple(row[name]) for name in ("target", "place", "attnums")}
-        columns, files = map(column_from_json, row["columns"]), map(FileEntry.from_json, row["files"] or ())
-        lists |= {"columns": tuple(columns), "files": tuple(files)}
-        return cls(**{**row, **lists, "accepted": Accepted.from_json(row["accepted"])})
 
     @property
     def qualified(self) -> str:

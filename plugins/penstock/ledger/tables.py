@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
 
 from psycopg import errors as pg
-from psycopg.types.json import Jsonb
 
+from penstock.codec import plain
 from penstock.errors import LakeError, LedgerError, Trouble
-from penstock.ledger.json_codec import facts_to_json
 from penstock.ledger.pipelines import lock
 from penstock.ledger.records import SchemaChange
-from penstock.ledger.session import Part, Transaction
+from penstock.ledger.session import Part, Transaction, listed
 from penstock.ledger.shapes import note_shapes
 from penstock.ledger.table_records import TableRecord, TableState
 from penstock.shapes.accepted import Accepted
@@ -81,9 +79,9 @@ class Tables(Part):
 
     def note_looked(self, name: str, found: Mapping[int, tuple[str, Accepted]], states: Sequence[TableState]) -> None:
         """Note the stamps that a look has found, for the tables in these states that are as it has found them."""
-        listed = [{"oid": oid, "stamp": stamp, "accepted": now.to_json()} for oid, (stamp, now) in found.items()]
+        rows = ({"oid": oid, "stamp": stamp, "accepted": now.to_json()} for oid, (stamp, now) in found.items())
         with self.transaction() as transaction:
-            transaction.change("tables/note_looked", name=name, tables=Jsonb(listed), states=list(states))
+            transaction.change("tables/note_looked", name=name, tables=listed(rows), states=list(states))
 
     def stop(self, name: str, oid: int, trouble: Trouble) -> TableRecord:
         """Keep a table out of merges, with an event that says why; capture continues landing its changes.
@@ -107,8 +105,8 @@ def stop(transaction: Transaction, name: str, troubles: Mapping[int, Trouble], *
 
     Raises LedgerError("ledger-conflict") where one is unknown or dropped.
     """
-    listed = Jsonb([{"oid": oid, **asdict(trouble)} for oid, trouble in troubles.items()])
-    stopped = {oid for (oid,) in transaction.rows("tables/stop_tables", name=name, tables=listed)}
+    rows = listed({"oid": oid, **plain(trouble)} for oid, trouble in troubles.items())
+    stopped = {oid for (oid,) in transaction.rows("tables/stop_tables", name=name, tables=rows)}
     for oid, trouble in troubles.items():
         if oid not in stopped:
             raise _unfit(transaction, name, oid, "not to be dropped")
@@ -125,7 +123,7 @@ def resume(transaction: Transaction, name: str, oid: int) -> TableRecord:
 
 def save(transaction: Transaction, name: str, tables: Sequence[TableFacts]) -> None:
     """Save tables inside a transaction; raises LakeError("target-clash")."""
-    transaction.change("tables/save_tables", name=name, tables=Jsonb([facts_to_json(table) for table in tables]))
+    transaction.change("tables/save_tables", name=name, tables=listed(tables))
     note_shapes(transaction, name, {table.oid: KnownShape.of(table.accepted.shape) for table in tables}, None)
     try:
         transaction.connection.execute("set constraints all immediate")

@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from psycopg.types.json import Jsonb
 from psycopg.types.range import Range
 
 from penstock.contract.manifest import FileEntry, moment
@@ -19,7 +18,7 @@ from penstock.ledger.loads import BUILDS, FETCHES, loads
 from penstock.ledger.merge_queue import MergeQueue
 from penstock.ledger.pipelines import find, lock, lock_active
 from penstock.ledger.records import CutRecord, PipelineRecord, Row, WindowRecord, WindowState
-from penstock.ledger.session import Part, Transaction
+from penstock.ledger.session import Part, Transaction, listed
 from penstock.ledger.shapes import add_relations, distrust_shapes, keep_logged
 from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.ledger.tables import tables as tables_of
@@ -148,7 +147,7 @@ class Windows(Part):
                 name=name,
                 from_lsn=from_lsn,
                 attempt=attempt,
-                files=Jsonb([file.to_json() for file in files]),
+                files=listed(files),
                 committed=_committed(files),
                 transactions=content.transactions,
                 messages=content.messages,

@@ -11,23 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Literal
+from typing import Literal
 
-from pydantic import PlainSerializer, PlainValidator, TypeAdapter
-
+from penstock.codec import JsonForm
 from penstock.lsn import Lsn
 from penstock.shapes import partition_bounds
 from penstock.shapes.partition_bounds import Bound
 from penstock.shapes.shape import Shape
 from penstock.shapes.source_table import SourceTable
-
-
-def _position(value: str | Lsn) -> Lsn:
-    return value if isinstance(value, Lsn) else Lsn.parse(value)
-
-
-Position = Annotated[Lsn, PlainValidator(_position), PlainSerializer(str)]
-"""A position whose JSON is its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +32,7 @@ class GonePartition:
     oid: int
     name: str
     bound: Bound
-    lsn: Position | None = None
+    lsn: Lsn | None = None
     kept: bool = False
     snapshot: str | None = None
     file: int | None = None
@@ -82,13 +73,13 @@ class OpenQuestion:
 
     asks: Asks
     subject: int
-    through: Position
+    through: Lsn
     checked: bool = False
     held_back: HeldBack | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(JsonForm):
     """Hold the accepted shape of a table, what the next windows have to answer of it, and the partitions that are gone."""
 
     shape: Shape
@@ -112,19 +103,6 @@ class Accepted:
     def leaving_after(self, position: Lsn) -> tuple[GonePartition, ...]:
         """Return those whose rows go at a place after a position."""
         return tuple(each for each in self.leaving if each.lsn is not None and each.lsn > position)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain data."""
-        data: dict[str, Any] = _CODEC.dump_python(self, mode="json")
-        return data
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Accepted:
-        """Read what `to_json` wrote."""
-        return _CODEC.validate_python(data)
-
-
-_CODEC = TypeAdapter(Accepted)
 
 
 def with_held_back(now: Shape, before: Shape, leaves: Collection[int], columns: Collection[int]) -> Shape:

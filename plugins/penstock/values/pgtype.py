@@ -6,7 +6,6 @@ It is enough to choose a lake type without asking the server again.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 TYPMOD_HEADER = 4
 """What the typmod of a length, or of a numeric, has on top of it."""
@@ -29,35 +28,6 @@ class PgType:
     kind: str
     base: PgType | None = None
     element: PgType | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain data for the ledger and plan files."""
-        data: dict[str, Any] = {
-            "oid": self.oid,
-            "typmod": self.typmod,
-            "schema": self.schema,
-            "name": self.name,
-            "kind": self.kind,
-        }
-        if self.base is not None:
-            data["base"] = self.base.to_json()
-        if self.element is not None:
-            data["element"] = self.element.to_json()
-        return data
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> PgType:
-        """Read what `to_json` wrote."""
-        base, element = data.get("base"), data.get("element")
-        return cls(
-            data["oid"],
-            data["typmod"],
-            data["schema"],
-            data["name"],
-            data["kind"],
-            cls.from_json(base) if base else None,
-            cls.from_json(element) if element else None,
-        )
 
 
 def numeric_digits(typmod: int) -> tuple[int, int] | None:

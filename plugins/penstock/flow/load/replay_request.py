@@ -17,7 +17,6 @@ from penstock.flow.load.position import resolve_position
 from penstock.flow.load.resync import not_ready, open_rebuilds
 from penstock.flow.merge import rebuild_plan
 from penstock.jobs.pointers import rebuilt
-from penstock.ledger.json_codec import column_from_json
 from penstock.ledger.loads import NewBuild
 from penstock.ledger.records import SkippedRecord, WindowRecord
 from penstock.ledger.table_records import LoadRecord, TableRecord
@@ -204,8 +203,7 @@ def facts_since(ctx: Context, record: TableRecord, copied: LoadRecord) -> TableF
     former = min(later, key=lambda each: each.lsn).former if later else None
     if former is None:
         return facts
-    columns = tuple(map(column_from_json, former["columns"]))
-    return replace(facts, identity=former["identity"], columns=columns, renamed_to=None)
+    return replace(facts, identity=former.identity, columns=former.columns, renamed_to=None)
 
 
 def _require_no_lost_rows(record: TableRecord, found: Source) -> None:
