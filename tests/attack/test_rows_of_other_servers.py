@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from penstock.flow import check as preflight
-from penstock.source.preflight.report import Finding
+from penstock.source.preflight.findings import Finding
 from stack.servers.postgres import Database
 from tests.faults.oracle import landed
 from tests.pipeline_env import PipelineEnv

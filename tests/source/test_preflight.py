@@ -1,9 +1,10 @@
 """The preflight says what a source lacks before anything is made, with the next step, and touches nothing."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import replace
-from inspect import getmembers, isfunction, signature
+from inspect import getmembers, getsource, isfunction, signature
 from types import ModuleType
 
 import pytest
@@ -14,7 +15,8 @@ from penstock.source import catalog, publication, session, slot
 from penstock.source.ddl_trigger import DdlTrigger
 from penstock.source.preflight import publication_rules, server_rules, table_rules
 from penstock.source.preflight import run as preflight
-from penstock.source.preflight.report import Asked, Finding, Level
+from penstock.source.preflight.asked import Asked, gather_facts
+from penstock.source.preflight.findings import TEXTS, Finding, Level
 from stack.servers.postgres import Database
 from tests.source.conftest import connection_to, pipeline
 
@@ -44,11 +46,11 @@ def asked(postgres16) -> Iterator[Asked]:
     with postgres16.temporary_database("asked") as database:
         database.execute(SHOP)
         with session.connect(connection_to(database), what="test") as conn:
-            yield preflight.gather_facts(conn, pipeline("shop.*"), schedule_seconds=60, own_slot=False)
+            yield gather_facts(conn, pipeline("shop.*"), schedule_seconds=60, own_slot=False)
 
 
 def findings(asked: Asked) -> list[Finding]:
-    return [finding for rule in preflight.RULES for finding in rule(asked)]
+    return preflight.judge(asked)
 
 
 def level(found: list[Finding], level: Level) -> list[Finding]:
@@ -558,10 +560,18 @@ def test_asking_writes_nothing(conn, shop):
 @pytest.mark.parametrize("module", [server_rules, publication_rules, table_rules])
 def test_every_rule_of_a_module_is_asked(module: ModuleType) -> None:
     functions = [each for _, each in getmembers(module, isfunction) if each.__module__ == module.__name__]
-    rules = [each for each in functions if str(signature(each)) == "(asked: 'Asked') -> 'Iterator[Finding]'"]
+    rules = [each for each in functions if str(signature(each)).endswith(": 'Asked') -> 'Iterator[Note]'")]
 
     assert rules
-    assert [each.__name__ for each in rules if each not in preflight.RULES] == []
+    assert [name for name in (each.__name__ for each in rules if each not in preflight.RULES) if name[0] != "_"] == []
+
+
+def test_every_finding_of_the_table_is_named_by_a_rule_and_none_besides() -> None:
+    texts = "".join(getsource(module) for module in (server_rules, publication_rules, table_rules))
+
+    assert set(TEXTS) == set(re.findall(r'note\(\s*"([a-z-]+)"', texts)) | {"schemas", "unreadable", "narrowed"} | {
+        name for pair in re.findall(r'note\("([a-z-]+)" if .+? else "([a-z-]+)"', texts) for name in pair
+    }
 
 
 @pytest.mark.parametrize(
@@ -577,7 +587,7 @@ def test_every_rule_of_a_module_is_asked(module: ModuleType) -> None:
 def test_an_event_trigger_that_is_asked_for_is_looked_at(
     asked: Asked, found: DdlTrigger, level_: Level, said: str
 ) -> None:
-    (finding,) = server_rules.ddl_trigger(replace(asked, ddl_trigger=found))
+    (finding,) = [each for each in findings(replace(asked, ddl_trigger=found)) if each.subject == "ddl_trigger"]
 
     assert (finding.level, said in finding.message) == (level_, True)
     assert list(server_rules.ddl_trigger(replace(asked, ddl_trigger=None))) == []

@@ -23,7 +23,7 @@ from penstock.flow.check import Finding, failures, notified, seconds_between
 from penstock.shapes.source_table import SourceTable
 from penstock.source import catalog, preflight, session
 from penstock.source.patterns import choose, in_pattern
-from penstock.source.preflight.role_rules import capture_statements, later_statement, reader_statements
+from penstock.source.preflight.server_rules import capture_statements, later_statement, reader_statements
 from penstock.units import sentence, several, size
 
 _MOST_TABLES = 100

@@ -18,7 +18,7 @@ from penstock.ledger.pipelines import taken
 from penstock.shapes.mirror_column import present
 from penstock.source import session, types
 from penstock.source.preflight import run as preflight
-from penstock.source.preflight.run import Finding
+from penstock.source.preflight.findings import Finding
 
 __all__ = ["Finding", "check", "failures", "require"]
 

@@ -21,12 +21,24 @@ from penstock.shapes.source_table import SourceTable
 from penstock.source import catalog, publication, refusals, types
 from penstock.source.catalog import Published, Relation
 from penstock.source.patterns import Choice, choose
-from penstock.source.preflight.report import Privileges
 from penstock.source.publication import PublicationFacts
 from penstock.source.refusals import Refusal
 from penstock.source.session import SourceSession, translating
 from penstock.source.types import Types
 from penstock.sql import load
+
+
+@dataclass(frozen=True, slots=True)
+class Privileges:
+    """Hold what our role may do with one relation; `narrowed`: row-level security would hide rows from it."""
+
+    oid: int
+    schema: str
+    name: str
+    usage: bool
+    select: bool
+    narrowed: bool
+    owned: bool
 
 
 @dataclass(frozen=True, slots=True)

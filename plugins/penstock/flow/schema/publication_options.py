@@ -17,7 +17,7 @@ from penstock.ledger.table_records import TableRecord
 from penstock.shapes.replica_identity import problem, remedy
 from penstock.shapes.source_table import SourceTable
 from penstock.source import server_info
-from penstock.source.preflight.report import names
+from penstock.source.preflight.findings import names
 from penstock.source.publication import PublicationFacts
 from penstock.source.session import SourceSession
 

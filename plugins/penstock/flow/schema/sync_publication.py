@@ -18,7 +18,7 @@ from penstock.source import publication
 from penstock.source.catalog import Relation
 from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.patterns import Choice
-from penstock.source.preflight.report import names
+from penstock.source.preflight.findings import names
 from penstock.source.preflight.table_rules import unfit
 from penstock.source.publication import PublicationFacts
 from penstock.source.session import SourceSession

@@ -29,7 +29,7 @@ from penstock.shapes.rules import effect
 from penstock.shapes.source_table import SourceTable
 from penstock.shapes.steps import COLUMNS, COPY, LEAVES, UNTIL, EventName, Evidence, Outcome, Policy, worst
 from penstock.source.catalog_snapshot import CatalogSnapshot
-from penstock.source.preflight.report import names
+from penstock.source.preflight.findings import names
 
 PIPELINE = "the whole pipeline"
 _NOTHING = "nothing"

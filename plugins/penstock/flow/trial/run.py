@@ -22,7 +22,7 @@ from penstock.shapes.source_table import SourceTable
 from penstock.shapes.steps import Outcome, worst
 from penstock.source import catalog_snapshot, publication, server_info, session
 from penstock.source.catalog_snapshot import CatalogSnapshot
-from penstock.source.preflight.report import names
+from penstock.source.preflight.findings import names
 from penstock.source.scratch import database, programs
 from penstock.source.scratch import files as scratch_files
 from penstock.source.scratch.database import Needs

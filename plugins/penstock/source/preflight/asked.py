@@ -1,41 +1,29 @@
-"""What a preflight asks and what it finds.
-
-`Asked` holds every answer of the source that a rule may need; a rule is a pure function from it to findings.
-A finding is one expectation that was met or not, with the next step for whoever has to act.
-"""
+"""What a preflight asks of the source: every answer that a rule may need, read once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
-
-from psycopg import sql
 
 from penstock.config.model import Pipeline
 from penstock.shapes.source_table import SourceTable
+from penstock.source import catalog_snapshot, ddl_trigger, refusals, server_info, slot
+from penstock.source.catalog_snapshot import Privileges
 from penstock.source.ddl_trigger import DdlTrigger
-from penstock.source.patterns import Choice
+from penstock.source.patterns import Choice, choose
 from penstock.source.publication import PublicationFacts
 from penstock.source.refusals import Refusal
 from penstock.source.server_info import OpenTransaction, ServerFacts
+from penstock.source.session import SourceSession
 from penstock.source.slot import SlotFacts
 
-Level = Literal["ok", "warn", "error"]
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Say how one expectation stands; `slug` is the kind of error that it would be, and names its runbook.
-
-    `subject` is what was looked at, `message` says what was expected and what came. An error forbids a bootstrap.
-    """
-
-    level: Level
-    slug: str
-    subject: str
-    message: str
-    next_step: str | None = None
+WANTED = {
+    "lc_messages": (r"|C|POSIX|C\..*|en([_.].*)?|English.*", "English messages, by which errors are told apart"),
+    "session_replication_role": ("origin", "origin"),
+    "zero_damaged_pages": ("off", "off: damaged pages would be read as empty ones"),
+    "ignore_checksum_failure": ("off", "off: damaged pages would be read as whole ones"),
+}
+"""Settings that only a superuser changes, so that our sessions cannot; what they have to be, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +47,6 @@ class Reader:
     database: str
     started: str
     beyond: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Privileges:
-    """Hold what our role may do with one relation; `narrowed`: row-level security would hide rows from it."""
-
-    oid: int
-    schema: str
-    name: str
-    usage: bool
-    select: bool
-    narrowed: bool
-    owned: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,26 +102,46 @@ class Asked:
         return (table for table in self.tables if table.oid in meant or not self.follows)
 
 
-def ok(subject: str, message: str) -> Finding:
-    """Report an expectation that was met."""
-    return Finding("ok", "preflight-failed", subject, message)
-
-
-def warn(subject: str, message: str, next_step: str, slug: str = "preflight-failed") -> Finding:
-    """Report what may hurt later."""
-    return Finding("warn", slug, subject, message, next_step)
-
-
-def error(subject: str, message: str, next_step: str, slug: str = "preflight-failed") -> Finding:
-    """Report what forbids a bootstrap."""
-    return Finding("error", slug, subject, message, next_step)
-
-
-def names(found: Iterable[str]) -> str:
-    """List names in a message."""
-    return ", ".join(found)
-
-
-def quoted(*name: str) -> str:
-    """Quote a name as an identifier of SQL."""
-    return sql.Identifier(*name).as_string(None)
+def gather_facts(
+    conn: SourceSession,
+    pipeline: Pipeline,
+    *,
+    reader: SourceSession | None = None,
+    schedule_seconds: int | None,
+    own_slot: bool,
+) -> Asked:
+    """Ask the source all that the rules need; raises SourceError."""
+    (role,) = conn.records(Role, "preflight/role")
+    slots = slot.all_slots(conn)
+    found = catalog_snapshot.read_catalog(conn, pipeline.publication, patterns=pipeline.tables)
+    wanted = found.chosen
+    tables = wanted if found.publication is None else found.tables
+    relations = {
+        *(table.oid for table in (*tables, *wanted)),
+        *(leaf.oid for table in tables for leaf in table.leaves),
+    }
+    joining = {table.oid for table in wanted} - {table.oid for table in found.tables}
+    refused = refusals.read_refusals(conn, pipeline.publication, joining=joining, publish=pipeline.source.publish)
+    oids = sorted(relations)
+    settings = [row for each in (conn, reader) if each for row in each.rows("preflight/settings", names=list(WANTED))]
+    return Asked(
+        pipeline=pipeline,
+        schedule_seconds=schedule_seconds,
+        own_slot=own_slot,
+        server=server_info.read_server(conn),
+        role=role,
+        slots=slots,
+        own=next((each for each in slots if each.name == pipeline.slot), None),
+        blockers=server_info.open_now(conn),
+        publication=found.publication,
+        choice=choose(found.relations, pipeline.tables),
+        wanted=wanted,
+        tables=tables,
+        privileges=conn.records(Privileges, "preflight/privileges", oids=oids),
+        reader=reader.records(Reader, "preflight/reader", role=role.name)[0] if reader else None,
+        reads=(reader or conn).records(Privileges, "preflight/privileges", oids=oids),
+        unpinned=settings,
+        foreign=conn.records(ForeignRows, "preflight/foreign_rows"),
+        ddl_trigger=ddl_trigger.read_trigger(conn) if pipeline.source.ddl_trigger else None,
+        refused=refusals.by_table(refused),
+    )
