@@ -1,7 +1,5 @@
 """Airflow's own API server with our plugin, to ask where the links of a message lead."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """A lake in which a driver has written whose clock was ahead, and a driver whose clock jumps."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Fixtures of scenarios and attacks: a database, a ledger and a namespace of the lake of the test's own."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import sys

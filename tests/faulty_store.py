@@ -4,8 +4,6 @@ A fault holds for a number of requests, never for a time. All others go to the s
 covers the host that the client named, and that is handed on.
 """
 
-from __future__ import annotations
-
 import http.client
 import socket
 import threading
@@ -13,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Self
 from urllib.parse import urlsplit
 
 RESET = (0, "")
@@ -64,7 +63,7 @@ class FaultyStore:
         return f"http://127.0.0.1:{self._server.server_port}"
 
     @contextmanager
-    def running(self) -> Iterator[FaultyStore]:
+    def running(self) -> Iterator[Self]:
         thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         thread.start()
         try:

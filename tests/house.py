@@ -4,8 +4,6 @@ A room is a package of `plugins/penstock`, or a wing of `flow`. Whoever adds a c
 it needs, in the same commit; whoever makes a room lighter lowers it.
 """
 
-from __future__ import annotations
-
 import ast
 import io
 import re

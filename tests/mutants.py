@@ -5,8 +5,6 @@ versions. Places are chosen by chance and evenly, then one change for each; anno
 that survives is shown: either nothing could notice it, or a test is missing.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import json

@@ -1,7 +1,5 @@
 """The order of the tests' files: the longest first, so that none of them begins when the other processes are done."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A real S3 server for tests: S3Proxy, started as `make cluster-test` and the containers start it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The library stays as light as its budgets (pyproject.toml, `tool.penstock.house`), and what is written once stays so."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Callable, Iterator
 

@@ -1,7 +1,5 @@
 """Whoever shows a text of somebody else's shows it as one line that does nothing."""
 
-from __future__ import annotations
-
 import io
 import json
 import logging

@@ -1,7 +1,5 @@
 """What is the matter with a store: the words of each client for the same answer, and words that are no answer at all."""
 
-from __future__ import annotations
-
 import errno
 
 import pytest

@@ -1,7 +1,5 @@
 """The one loop in which tests wait for another process, a thread or a clock."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

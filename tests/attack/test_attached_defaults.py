@@ -1,7 +1,5 @@
 """A column with a constant default is added while partitions come that had such a column before, with another default."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.pipeline_env import PipelineEnv

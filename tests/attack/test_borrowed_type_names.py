@@ -1,7 +1,5 @@
 """Types of the source that are named as built-in ones: the stream names them, and they are taken for nothing else."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.pipeline_env import PipelineEnv

@@ -1,7 +1,5 @@
 """What a hostile or hasty source does to a table's columns, and what reads the landed files of every version later."""
 
-from __future__ import annotations
-
 import pytest
 
 from penstock.flow.load import run as rebuild

@@ -1,7 +1,5 @@
 """A table may name its columns as our statements name their sides: `t`, `s`, `file`, `net` and the like."""
 
-from __future__ import annotations
-
 import pytest
 
 from penstock.flow.verify.compare import compare

@@ -1,7 +1,5 @@
 """Changes that meet other rows than they should are counted and open an alarm, until a comparison or a new copy ends it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

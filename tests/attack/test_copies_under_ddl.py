@@ -4,8 +4,6 @@ Such commands are not MVCC-safe: an older snapshot sees the new file empty, and 
 catalog is read and the plan is written, before the first row is.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Callable

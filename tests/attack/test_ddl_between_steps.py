@@ -1,7 +1,5 @@
 """DDL with rows around it between any two steps of capture, copy, merge, publish, resync and fetch: nothing is lost, nothing sticks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any

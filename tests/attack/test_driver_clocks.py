@@ -1,7 +1,5 @@
 """Drivers whose clocks jump, around a whole pipeline: nothing is published by a wrong clock, and no merge waits for a time to come."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from dataclasses import replace

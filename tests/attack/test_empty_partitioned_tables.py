@@ -4,8 +4,6 @@ That is the usual order with pg_partman: the table is made and published, then i
 unlogged or foreign hold rows that no stream carries.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from penstock.flow import check

@@ -1,7 +1,5 @@
 """A transaction that holds published tables exclusively, open or prepared, keeps no other table waiting, and no guard is weaker."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager

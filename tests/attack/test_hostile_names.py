@@ -1,7 +1,5 @@
 """Columns, tables, schemas, types and labels that are renamed to whatever a name may be, and back: the lake follows, or says why not."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 

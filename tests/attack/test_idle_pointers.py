@@ -1,7 +1,5 @@
 """A table with nothing to merge is compared with the catalog, too: another's hand on it is seen in the next cut."""
 
-from __future__ import annotations
-
 import shutil
 
 import pytest

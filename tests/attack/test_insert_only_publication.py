@@ -1,7 +1,5 @@
 """A publication that sends inserts only promises no updates and no deletes: verify compares what it promises."""
 
-from __future__ import annotations
-
 import pytest
 
 from penstock.compare.report import TableComparison, unpromised

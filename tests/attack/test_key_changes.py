@@ -1,7 +1,5 @@
 """What else happens around a change of a table's key: windows that lie apart, rebuilds, kills, and what makes rows hard to tell apart."""
 
-from __future__ import annotations
-
 import pytest
 
 from penstock.errors import SourceError

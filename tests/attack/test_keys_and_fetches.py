@@ -1,7 +1,5 @@
 """A table whose key changes while values of other columns are in doubt: both are followed, or the table is copied."""
 
-from __future__ import annotations
-
 import pytest
 
 from penstock.flow.load import run as rebuild

@@ -1,7 +1,5 @@
 """Rows of many megabytes: capture has one of them in memory at a time, however many a window holds."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The ledger and the page name what happened, never with a secret or a row's value, and a hostile name is text to both."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Migrations that come in masses, in halves, or with types that capture never sees: each ends in an equal lake."""
 
-from __future__ import annotations
-
 import psycopg
 import pytest
 

@@ -1,7 +1,5 @@
 """Tables that a merge by DuckDB could misread: numbers equal but not alike, very wide rows, names that DuckDB uses itself."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.pipeline_env import PipelineEnv

@@ -1,7 +1,5 @@
 """Names that are paths, patterns, variables or other names' neighbours: the lake has them as they are, each table apart."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

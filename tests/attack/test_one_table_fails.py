@@ -1,7 +1,5 @@
 """One table cannot be merged: it pauses with the reason, the cut holds all others, and a resync brings it back."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

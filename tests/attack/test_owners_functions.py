@@ -1,7 +1,5 @@
 """Whoever owns a published table has SQL of his own run by every query over it: it finds nothing to do with our rights."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

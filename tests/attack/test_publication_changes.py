@@ -1,7 +1,5 @@
 """What an altered publication has kept out of the stream is noticed, also where the alteration was undone."""
 
-from __future__ import annotations
-
 import psycopg
 import pytest
 

@@ -1,7 +1,5 @@
 """Random histories of partitioned tables: none that is followed by what the event trigger told has lost a row that no message takes."""
 
-from __future__ import annotations
-
 from random import Random
 
 import psycopg

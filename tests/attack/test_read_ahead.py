@@ -1,7 +1,5 @@
 """A backlog that is read ahead, while sessions of others alter its tables or end the session that reads ahead."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest

@@ -4,8 +4,6 @@ By oid a renamed table is the same, so its rows would stay under the old name. I
 a resync moves it to the table of its new name.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from penstock.errors import LakeError

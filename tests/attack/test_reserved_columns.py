@@ -1,7 +1,5 @@
 """A column that bears a name of Iceberg's, or of ours, keeps its table out of the lake or pauses it, and stops no other."""
 
-from __future__ import annotations
-
 import pytest
 
 from penstock.errors import LakeError

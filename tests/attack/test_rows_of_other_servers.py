@@ -1,7 +1,5 @@
 """With `origin: none` a copy takes rows that another server wrote, and their later changes are left out: it is said before."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """With event logs on, nothing that Spark writes or shows holds a secret or a row's value: those are in data files only."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager

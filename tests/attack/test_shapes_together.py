@@ -1,7 +1,5 @@
 """Changes of tables' shapes that meet each other and the rows of their time: the lake is equal, and no table stays behind."""
 
-from __future__ import annotations
-
 import pytest
 
 from penstock.flow.load import run as rebuild

@@ -4,8 +4,6 @@ Every case has a table of its own. All of them change between two captures of on
 application's migration would do it; nothing depends on timing. Then each table is paused for its own reason, or not.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pytest

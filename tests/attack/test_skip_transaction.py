@@ -1,7 +1,5 @@
 """A transaction that the server cannot decode: it alone is left out, its tables wait for a copy, all others lose nothing."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from pathlib import Path

@@ -4,8 +4,6 @@ The capture is stopped before each statement that it sends to the source, whatev
 is covered by itself. What happens between two of them is for the capture as if it happened just before the second.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -3,8 +3,6 @@
 Identifier and timeline are the same, and the slot is behind the ledger in both. Only what the WAL says differs.
 """
 
-from __future__ import annotations
-
 import itertools
 import subprocess
 from collections.abc import Iterator

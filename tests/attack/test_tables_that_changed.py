@@ -1,7 +1,5 @@
 """A table paused for a change that the stream does not carry is copied again by itself, or waits for a person."""
 
-from __future__ import annotations
-
 import pytest
 
 from penstock.config.model import Pipeline

@@ -1,7 +1,5 @@
 """Two runs of one pipeline at once: they take turns, and where the lock fails one of them stages nothing and takes nothing away."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 
 import pytest

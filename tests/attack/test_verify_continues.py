@@ -1,7 +1,5 @@
 """A table that cannot be read is one finding of a verification; every other table is compared, and the run says both."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A `real` that became `double precision` without a copy: what was landed of it is rounded to a `real` first, wherever it is read."""
 
-from __future__ import annotations
-
 import pytest
 
 from penstock.flow.load import run as rebuild

@@ -1,7 +1,5 @@
 """A source table with the hard values, its mirror in the lake, and what a comparison of the two needs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

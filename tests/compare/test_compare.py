@@ -1,7 +1,5 @@
 """A comparison of real tables finds every damage, names the row by a hash, and shows no value."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Fingerprints of heaps of rows: blind to order, not to repetition, and to nothing in a row."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator, Sequence
 
 import duckdb

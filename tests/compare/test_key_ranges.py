@@ -1,7 +1,5 @@
 """Both sides of a share: the server's condition and the lake's filter choose the same rows, whatever the type."""
 
-from __future__ import annotations
-
 import itertools
 from datetime import UTC, datetime
 

@@ -1,7 +1,5 @@
 """The texts of lake values against the texts that a server renders for the same values."""
 
-from __future__ import annotations
-
 import random
 import struct
 from collections.abc import Iterator

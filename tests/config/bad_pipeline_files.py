@@ -1,7 +1,5 @@
 """Bad pipeline files and what is said of each: one table for the loader, `validate`, the schema for editors, and Airflow."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 LEAST = 'name: {name}\ntables: {{include: ["public.*"]}}\n'

@@ -1,7 +1,5 @@
 """A deployment as Airflow sees one: a pipeline file, connections, and a ledger that is a database of its own."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

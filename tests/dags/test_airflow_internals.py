@@ -1,7 +1,5 @@
 """What Penstock uses of Airflow beyond its public interface: it is there, has the form that we need, and stands in one module."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 from collections.abc import Callable, Iterator

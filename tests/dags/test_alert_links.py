@@ -1,7 +1,5 @@
 """What a person on call receives of runs that Airflow made: by HTTP and by mail, with links that Airflow's own server answers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a channel hands over: a mail with lines and links, and plain text to everything else."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -4,8 +4,6 @@ The run is one of Airflow's; its callbacks run as in production, by the code of 
 the scheduler would have sent: `dag.test()` itself cannot call a notifier (its DAG is a serialized one).
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -1,7 +1,5 @@
 """OpenLineage: what its provider sends to a file for a real capture and a real merge, and that nobody needs it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

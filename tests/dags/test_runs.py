@@ -1,7 +1,5 @@
 """The DAGs run by Airflow itself (`dag.test()`) against real servers."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import logging

@@ -1,7 +1,5 @@
 """The tables that a trigger's form offers: from the file that tasks leave, without a look at any database."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """When a capture that goes on wakes the merge by itself."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a merge that lingers makes way for."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """A lake of folders: tables whose commits are lists in memory, merged by the engine alone, without Spark or a catalog."""
 
-from __future__ import annotations
-
 import itertools
 import pickle
 from collections import Counter

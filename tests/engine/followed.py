@@ -3,15 +3,13 @@
 The server says what happened, what equals what, and what its rows are at the end.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import psycopg
 import pyarrow as pa
@@ -55,7 +53,7 @@ class Followed:
 
     @classmethod
     @contextmanager
-    def of(cls, database: Database, folder: Path) -> Iterator[Followed]:
+    def of(cls, database: Database, folder: Path) -> Iterator[Self]:
         with database.connect(options="-c synchronous_commit=on") as writer:
             yield cls(database, FolderLake(folder, options={"stop_on_conflict": True}), writer)
 

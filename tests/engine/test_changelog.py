@@ -1,7 +1,5 @@
 """An interval of a changelog by the engine alone: what is written, what is taken out, and what is left unread."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace

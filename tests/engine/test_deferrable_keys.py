@@ -3,8 +3,6 @@
 The server itself decides what may be committed; what it did is what the lake holds.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Random histories of a table whose key changes over and over, within a transaction too, against rows that were kept by hand."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from collections import Counter

@@ -3,8 +3,6 @@
 A key is told by its text, which is what old rows bring: the server sends the old key wherever its bytes changed, equal or not.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Memory of a merge: a batch larger than it spills, a row larger than it pauses that table alone, with the reason."""
 
-from __future__ import annotations
-
 import pickle
 import subprocess
 import sys

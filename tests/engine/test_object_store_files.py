@@ -1,7 +1,5 @@
 """An object store as DuckDB sees it: any thread reads any place, a small file is asked for once, names are no patterns."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from threading import Thread
 

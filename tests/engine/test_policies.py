@@ -1,7 +1,5 @@
 """What the pipeline file says about rows and values that do not fit: continue, or pause that table only."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

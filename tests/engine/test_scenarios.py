@@ -1,7 +1,5 @@
 """Every row of the table of what the stream says and what the mirror does, by the engine alone."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.engine.folder_lake import FolderLake

@@ -1,7 +1,5 @@
 """A batch over many tasks leads to what one task makes of it, whatever the history: moves, chains, holes, bags."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Tables that DuckDB could misread: columns named as its own, none at all, or more than it likes in one expression."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

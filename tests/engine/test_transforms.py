@@ -1,7 +1,5 @@
 """Partition transforms: PyIceberg's own are the oracle, over random values and those at the edges."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta

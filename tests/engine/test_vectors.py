@@ -1,7 +1,5 @@
 """Deletion vectors as bytes: PyIceberg reads ours, and what is damaged, or does not fit the rows, is refused."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

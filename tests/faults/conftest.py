@@ -1,7 +1,5 @@
 """Pipelines whose processes are killed, and a source that may be killed as well: a durable server of the module's own."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 from contextlib import ExitStack

@@ -6,8 +6,6 @@
 The second one stands for its child: it ends as the child ended, by the same signal, and the child ends with it.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

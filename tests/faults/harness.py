@@ -4,8 +4,6 @@ A test names a verb (`tests.faults.killed` has them), a table of kills (their st
 invariant: what readers must still see, and what the next run must make of it.
 """
 
-from __future__ import annotations
-
 import atexit
 import json
 import os

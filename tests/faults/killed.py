@@ -6,8 +6,6 @@ The pipeline's coordinates come by the environment (`PIPELINE_ENV`, JSON). The p
 by its name and wrapped from outside.
 """
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

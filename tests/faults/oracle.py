@@ -1,7 +1,5 @@
 """What the landed windows say, applied by hand, against what the source says: without Spark and without its casts."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any

@@ -5,8 +5,6 @@ its line here; `tests/faults/test_steps.py` finds each of them. Of many cases on
 the slow ones, by `make test-all`.
 """
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Collection, Iterable
 from enum import StrEnum

@@ -1,7 +1,5 @@
 """Capture killed between any two of its steps, with and without a crash of the source: nothing lost, nothing twice."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.faults.harness import killed, killed_twice, run

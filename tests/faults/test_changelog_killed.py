@@ -1,7 +1,5 @@
 """A fill of the changelogs killed between any two of its steps: once more, and the interval is what the source did."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -4,8 +4,6 @@ What a resumed copy reads under its later snapshot is also in the stream, since 
 count once. Two writers change all tables before, during and after the kill, one transaction outlives the kill.
 """
 
-from __future__ import annotations
-
 import itertools
 import random
 import signal

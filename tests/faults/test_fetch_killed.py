@@ -1,7 +1,5 @@
 """A fetch of a column's or a partition's rows killed between any two of its steps, and again: asked for once more, source = lake without a copy."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A change of a table's key with the process killed at every step around it: each change still meets its row, without a copy."""
 
-from __future__ import annotations
-
 import pytest
 
 from penstock.flow.merge import lake_lock

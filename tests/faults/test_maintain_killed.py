@@ -4,8 +4,6 @@ One env serves all tests, and each begins with something to do for every step. T
 of its own, whose JVM dies with it, or has this one's, which outlives it.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from dataclasses import dataclass, field

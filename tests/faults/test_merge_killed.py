@@ -4,8 +4,6 @@ One env serves all tests, with ledger and catalog in one database, as by default
 something go wrong, runs on, and compares; tables that a test spoils for good are its own.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

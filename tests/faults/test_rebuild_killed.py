@@ -4,8 +4,6 @@ One env serves all tests. The process that is killed has no Spark: it asks this 
 can be killed before, between and after them.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from penstock.flow.load import run as rebuild

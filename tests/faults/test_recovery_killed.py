@@ -3,8 +3,6 @@
 One env serves all tests; each kill is at a pipeline that has just lost its place once more.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from penstock.flow.load import bootstrap

@@ -1,7 +1,5 @@
 """Real `spark-submit` applications whose JVM is killed in the middle: the run fails by name, the next one is exact."""
 
-from __future__ import annotations
-
 import logging
 import os
 import signal

@@ -1,7 +1,5 @@
 """Each step at which tests kill a process is a function that exists."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.faults.steps import Step, owner

@@ -3,8 +3,6 @@
 What is of the store pauses nothing and has its name; what is of one table pauses that one.
 """
 
-from __future__ import annotations
-
 import logging
 import sys
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Capture killed while tables join and leave: the next run finds what the publication says, and records it once."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.faults.harness import killed

@@ -1,7 +1,5 @@
 """A verification that is killed leaves no slot, no open transaction, and a mark that the next one takes away."""
 
-from __future__ import annotations
-
 import pytest
 
 from penstock.flow.verify.run import verify

@@ -1,7 +1,5 @@
 """The error by which a Spark driver ends reaches whoever submitted it under its name."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What `penstock status` says first, and its exit status: open alarms, freshness, what a person has to decide."""
 
-from __future__ import annotations
-
 import json
 import re
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """What an application that is kept hears, and when it stops to listen."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count

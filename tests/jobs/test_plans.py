@@ -1,7 +1,5 @@
 """Plans for Spark, and what it answers, survive their JSON."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 

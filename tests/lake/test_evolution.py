@@ -1,7 +1,5 @@
 """How a lake table gets the source's columns: by numbers, and by metadata alone."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

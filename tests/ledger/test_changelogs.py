@@ -1,7 +1,5 @@
 """The ledger knows when windows' transactions committed, how far history reaches, and which intervals are filled."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """What the ledger forgets, and what it must not: windows, copies, cuts, history; and what it notes of maintenance."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 from penstock.errors import Trouble

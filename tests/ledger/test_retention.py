@@ -4,8 +4,6 @@ The model below remembers everything that was ever landed and says by itself, fr
 which files are still needed. Ledger and files are real.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Rows of Airflow's metadata database as its scheduler writes them: DAGs that are paused or not, and tasks that run or wait."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4

@@ -1,7 +1,5 @@
 """The page in Airflow's own API application, over a real ledger; pipelines and users are the test's to choose."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

@@ -4,8 +4,6 @@ Pipelines, tables and alarms come about as in production; the long past of windo
 the statements below, because thirty days are too long to wait for it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 

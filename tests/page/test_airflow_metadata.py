@@ -1,7 +1,5 @@
 """What the page is told of Airflow's metadata database: which DAGs are paused, and what runs or waits."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """No card, tile or line of the page says what another one denies."""
 
-from __future__ import annotations
-
 import re
 from html import unescape
 

@@ -1,7 +1,5 @@
 """When the page calls a pipeline healthy: every state that is not, one by one, with the link that mends it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

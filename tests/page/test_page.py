@@ -1,7 +1,5 @@
 """The page through Airflow's own application: who may see it, what it says, and that its JSON says the same."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import asdict, replace

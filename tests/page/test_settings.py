@@ -1,7 +1,5 @@
 """The settings in force: each with its value and default as a person writes them, and no secret."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

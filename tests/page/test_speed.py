@@ -1,7 +1,5 @@
 """How long the server takes for a page of a large deployment: said, not asserted, for a busy machine is no reason to fail."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median

@@ -1,7 +1,5 @@
 """Work under way, as the page shows it: how far it is, how fast, how long it still takes, and for whom it waits."""
 
-from __future__ import annotations
-
 from fastapi.testclient import TestClient
 
 from tests.page import scenes

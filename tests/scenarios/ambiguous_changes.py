@@ -1,7 +1,5 @@
 """Changes of columns that leave more than one reading without the event trigger at the source, on whatever server."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from tests.pipeline_env import PipelineEnv

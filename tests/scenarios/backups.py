@@ -1,7 +1,5 @@
 """Backups of what a pipeline stands on: each can be taken, and put back while everything else goes on."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the tests of changelogs share: a watched source, intervals of its history, and what the changelogs must show."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Changes of columns that the lake follows, with the rows that are written around them, on whatever server."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from penstock.flow.verify.compare import compare

@@ -1,7 +1,5 @@
 """Changes of a table's key that the lake follows, with the rows that are written around them, on whatever server."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from tests.pipeline_env import PipelineEnv

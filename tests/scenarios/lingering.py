@@ -1,7 +1,5 @@
 """A pipeline whose merges linger, copied and not merged yet, in databases that a real `spark-submit` reaches too."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The shop whose lake tables are maintained, and a look at them as PyIceberg sees them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

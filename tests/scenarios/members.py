@@ -1,7 +1,5 @@
 """What the scenarios of tables that join and leave share."""
 
-from __future__ import annotations
-
 from penstock.flow.load.request import Fill, ReadRequest
 from penstock.flow.load.spark_copy import copied_files, copy_tables
 from penstock.flow.load.waiting import wait_for_open_transactions

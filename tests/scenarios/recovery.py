@@ -1,7 +1,5 @@
 """What the scenarios of recovery share: a shop, its changes, and a look at what the lake shows meanwhile."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -3,8 +3,6 @@
 It shares neither the pipeline's slot nor its windows, files, casts or SQL; values are texts of the server.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta

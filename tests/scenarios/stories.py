@@ -1,7 +1,5 @@
 """Stories of tables: statements of the source, each a transaction of its own, and what it may cost the pipeline to follow them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

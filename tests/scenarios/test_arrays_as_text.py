@@ -1,7 +1,5 @@
 """Arrays of more than one dimension: misfits as they are, exact texts where the pipeline file chooses that, from the next copy on."""
 
-from __future__ import annotations
-
 import pytest
 
 from penstock.flow import check as checking

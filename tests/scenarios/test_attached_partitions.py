@@ -1,7 +1,5 @@
 """Partitions that are attached with rows: these alone are read, and enter the lake's table in one cut with the stream's changes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

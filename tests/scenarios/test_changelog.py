@@ -1,7 +1,5 @@
 """The changelogs hold, per interval of commit time, exactly what the source did: a second slot says what that was."""
 
-from __future__ import annotations
-
 import itertools
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """`penstock changelog` fills an interval as its DAG does, and refuses in words what cannot be filled."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Changelogs of tables whose shape changes: each is what the source did, under the names of that time; a second slot says what that was."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date, datetime

@@ -1,7 +1,5 @@
 """Changes that leave only some columns' values open: these are fetched under a snapshot, and the table goes on in one cut."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass

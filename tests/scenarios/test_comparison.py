@@ -1,7 +1,5 @@
 """The comparison of a whole pipeline: every table with its rows, columns, partitions and filters."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

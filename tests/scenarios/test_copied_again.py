@@ -1,7 +1,5 @@
 """Changes that only a copy of the table, or of a partition, follows: it is made by itself, and of nothing else."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pytest

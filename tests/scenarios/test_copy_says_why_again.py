@@ -1,7 +1,5 @@
 """A first copy that begins again says how much is done, and why the rest is copied once more."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

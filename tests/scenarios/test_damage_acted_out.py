@@ -4,8 +4,6 @@ As in `tests/flow/health/test_runbooks_acted_out.py`, what a page says is typed,
 commands themselves. It is over when the page's commands say so and source and lake are equal.
 """
 
-from __future__ import annotations
-
 import itertools
 import os
 import re

@@ -1,7 +1,5 @@
 """With the event trigger at the source every version of a table is known: what is ambiguous without it costs no copy."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

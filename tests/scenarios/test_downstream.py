@@ -1,7 +1,5 @@
 """The worked example of docs/downstream.md, as a user runs it: a DAG by Airflow, and its twin on Spark."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import sys

@@ -1,7 +1,5 @@
 """A dry run says what will happen, changes nothing, and refuses what the real run would refuse."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Which scenario shows each rule of a schema change: on real servers the lake equals the source, at the cost that the rule promises."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

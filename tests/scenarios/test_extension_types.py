@@ -1,7 +1,5 @@
 """Columns of types that an extension brings, before and after these types are installed, moved or dropped; 15 and 18 have the extensions."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.pipeline_env import PipelineEnv

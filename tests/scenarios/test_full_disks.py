@@ -1,7 +1,5 @@
 """Disks that are really full, to the last block: what frees room works there, and what needs room says where there is none."""
 
-from __future__ import annotations
-
 import itertools
 import logging
 import os

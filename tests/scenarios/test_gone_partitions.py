@@ -1,7 +1,5 @@
 """Partitions that are dropped or detached: their rows go from the lake, at one place of the stream, without a copy."""
 
-from __future__ import annotations
-
 import pytest
 
 from penstock.flow.merge import run as merge

@@ -1,7 +1,5 @@
 """The lake as archive: rows of partitions that are gone at the source stay, verify knows it, and no copy loses them."""
 
-from __future__ import annotations
-
 import pytest
 
 from penstock.errors import LakeError

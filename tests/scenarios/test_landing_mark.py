@@ -1,7 +1,5 @@
 """Two checkouts with one ledger, a volume that is not mounted, a zone that was moved: nothing lands where nobody looks."""
 
-from __future__ import annotations
-
 import shutil
 import threading
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A window asks the ledger for all tables twice: once at the look at the catalog, and once before it is staged."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A merge that keeps its Spark application: real `spark-submit`, real landing zone, one cut after the other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path

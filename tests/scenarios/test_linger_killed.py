@@ -3,8 +3,6 @@
 The orphaned application ends because its orders are not renewed any more; the next merge finds source and lake as they should be.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

@@ -1,7 +1,5 @@
 """The main job on real servers: bootstrap, capture, merge, and the hard cases on their way through all rooms."""
 
-from __future__ import annotations
-
 import pytest
 
 from penstock.flow.load import bootstrap

@@ -3,8 +3,6 @@
 One env serves all tests, with ledger and catalog in one database, as by default.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import time

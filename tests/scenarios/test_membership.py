@@ -1,7 +1,5 @@
 """Tables join a running pipeline and leave it, by each of the ways there are; capture and the other tables continue."""
 
-from __future__ import annotations
-
 import re
 import threading
 from dataclasses import replace

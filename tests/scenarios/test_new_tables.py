@@ -1,7 +1,5 @@
 """Tables join and leave under load, and the lake shows it: equal at the end, by the comparison that shares nothing."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Columns whose text is the name of another object: told of, refused as a key, and no difference once the object is renamed."""
 
-from __future__ import annotations
-
 import pytest
 
 from penstock.errors import SourceError

@@ -1,7 +1,5 @@
 """Two pipelines of one ledger may not have their tables, and their tables of cuts, in one namespace of the lake."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -3,8 +3,6 @@
 Slow: the programs of 14 and 17 come from npm. 15, 16 and 18 run all other scenarios.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

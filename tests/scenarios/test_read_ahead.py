@@ -1,7 +1,5 @@
 """A backlog whose windows are read ahead, from a copy of the slot, is landed as the slot itself would give it."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from typing import Any

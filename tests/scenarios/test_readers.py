@@ -1,7 +1,5 @@
 """What docs/reading.md says to type, typed: PyIceberg, DuckDB and Spark SQL answer one query alike, deleted rows gone."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 from urllib.parse import quote

@@ -1,7 +1,5 @@
 """Recovery of a pipeline that lost its place: meanwhile the lake stays at its last cut, afterwards source = lake."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path

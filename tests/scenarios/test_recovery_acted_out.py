@@ -1,7 +1,5 @@
 """The pages of a slot that is gone, acted out: typed as they say, with Spark submitted by the command itself."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The commands of the runbooks, as a person on call types them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Tables that are renamed: the lake's table takes the new name in the next cut, with its rows, its changelog, and no new file."""
 
-from __future__ import annotations
-
 import pytest
 
 from penstock.flow.load import run as rebuild

@@ -1,7 +1,5 @@
 """Tables are rebuilt from the landing zone: in place they are what the source is, a shadow is what the source was."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What a pipeline stands on is lost, or put back from a backup: each way of the page ends with source = lake."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Resume ends a halt or a pause when its cause is gone, and says which cause is not."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

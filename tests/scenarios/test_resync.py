@@ -1,7 +1,5 @@
 """A table is copied again while everything else continues; afterwards source and lake are equal."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections import Counter

@@ -1,7 +1,5 @@
 """What the runbooks tell the person on call to do, done: afterwards source and lake are equal."""
 
-from __future__ import annotations
-
 import pytest
 
 from penstock.errors import SourceError

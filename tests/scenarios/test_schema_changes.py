@@ -1,7 +1,5 @@
 """Changes of a table's columns: the lake follows by metadata, with rows written before, within and after the change's transaction."""
 
-from __future__ import annotations
-
 import pytest
 
 from penstock.flow.load import waiting

@@ -1,7 +1,5 @@
 """What happens to a table within one window, or over windows whose looks are far ahead: rows that keep large values, keys, partitions, names."""
 
-from __future__ import annotations
-
 import pytest
 
 from penstock.flow.capture import run as capture

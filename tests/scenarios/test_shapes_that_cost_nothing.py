@@ -1,7 +1,5 @@
 """Changes that look like lost rows or values and are none: empty partitions, truncated tables, generated columns, new files."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.pipeline_env import PipelineEnv

@@ -1,7 +1,5 @@
 """A slot is dropped only by whom it belongs to: what Penstock did not make it leaves alone, whatever its name."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """A role that may only connect writes logical messages: nothing stops, and no table is followed on his word."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """What each cut did to a table, and how large that is since, as the ledger remembers it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.pipeline_env import PipelineEnv

@@ -1,7 +1,5 @@
 """A publication of all tables: a rewritten table may have been unlogged, and the event trigger tells whether it was."""
 
-from __future__ import annotations
-
 import pytest
 
 from penstock.flow.verify.compare import compare

@@ -1,7 +1,5 @@
 """Partitions that are rewritten for a wider type: from file to file it is told that none was truncated by itself meanwhile."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import pytest

@@ -1,7 +1,5 @@
 """Types of a schema's own that change under a table: domains, enums, composites, ranges, extension types, and types that are soon gone."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.pipeline_env import PipelineEnv

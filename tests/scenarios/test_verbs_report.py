@@ -1,7 +1,5 @@
 """What the verbs of a whole job report: plain data for tools, a status, and bars where a person looks on."""
 
-from __future__ import annotations
-
 import io
 import json
 import re

@@ -1,7 +1,5 @@
 """Verify: source and lake compared at one exact position, while the source is written to."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress

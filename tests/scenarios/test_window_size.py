@@ -1,7 +1,5 @@
 """The windows of a backlog follow the time that earlier ones took, as the ledger remembers it."""
 
-from __future__ import annotations
-
 from tests.pipeline_env import PipelineEnv
 
 MIB = 1 << 20

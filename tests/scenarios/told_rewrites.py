@@ -1,7 +1,5 @@
 """Tables that are rewritten for wider types, with rows around it, on whatever server; the event trigger tells that no value changed."""
 
-from __future__ import annotations
-
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.column_changes import data_files, wrong
 

@@ -1,7 +1,5 @@
 """A table as the source describes it, and as the ledger knows it, for all who judge by them."""
 
-from __future__ import annotations
-
 from dataclasses import fields
 from typing import Any
 

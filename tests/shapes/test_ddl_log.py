@@ -1,7 +1,5 @@
 """Whether told commands have kept the values of a rewritten table's columns: only what is proven counts."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

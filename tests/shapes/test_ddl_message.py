@@ -1,7 +1,5 @@
 """The reader of the event trigger's messages: what is not exactly of their form says nothing, whatever it is, and costs no more than its bytes."""
 
-from __future__ import annotations
-
 import json
 import tracemalloc
 from collections.abc import Iterator

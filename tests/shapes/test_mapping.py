@@ -1,7 +1,5 @@
 """Which of the catalog's columns a relation of the stream has, by looks before and after it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """What follows from each change of a source table: the shape before and after, what else is known, and the plan."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, replace
 from typing import Any, get_args

@@ -1,7 +1,5 @@
 """Which of the catalog's columns a relation has, where an event trigger told what each command left, and where it may not have."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

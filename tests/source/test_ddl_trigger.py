@@ -1,7 +1,5 @@
 """The event trigger writes what each command of DDL made of a table into the WAL, for readers of any slot of the database."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

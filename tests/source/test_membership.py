@@ -1,7 +1,5 @@
 """Who is a member of a publication is read from the catalog's rows, and is what the server's own view says."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from random import Random
 

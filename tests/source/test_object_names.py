@@ -1,7 +1,5 @@
 """The server's catalog says which types' texts are names of other objects; a rename shows that it is right."""
 
-from __future__ import annotations
-
 import pytest
 
 from penstock.source import types

@@ -1,7 +1,5 @@
 """Bounds of partitions as the server prints them: what is read, what is left to a copy, and which exclude each other."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -1,7 +1,5 @@
 """Functions of whoever owns a table run when a query over it is planned: as whom, for how long, and what of them stays."""
 
-from __future__ import annotations
-
 import re
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """What the catalog says of refused updates is what the server does: every shape of table in every kind of publication."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator
 
 import psycopg

@@ -1,7 +1,5 @@
 """Which rows the bounds of partitions hold is what PostgreSQL says: of trees made at random, also with children outside their parents."""
 
-from __future__ import annotations
-
 import itertools
 import random
 

@@ -1,7 +1,5 @@
 """Only what the event trigger's function wrote, in its own transaction, is proved to be its message; nobody else learns or guesses how."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The server takes the name of every type for the same type."""
 
-from __future__ import annotations
-
 import pytest
 
 from penstock.source import catalog

@@ -1,7 +1,5 @@
 """A workbench over the session's Spark and its JDBC catalog."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -6,8 +6,6 @@ The judge applies the events one after the other to a dictionary, or to a bag fo
 nothing of batches, segments or links: that is what makes it a judge.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Merge random histories, split into batches anywhere; say what each table holds after every batch, and what the judge says."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Run every scenario on a workbench, tables together, batch by batch, and judge what each table must hold in the end."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Every event is chosen among those that the rows there allow, so a judge and the merge must agree on each row.
 """
 
-from __future__ import annotations
-
 import random
 from dataclasses import dataclass, field
 from typing import Any

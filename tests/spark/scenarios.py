@@ -1,7 +1,5 @@
 """What the stream may say and what the mirror must do, one named history each; a judge says what comes out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """What every application does around its own work."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A driver's clock that is wrong stops its own run alone, and what an earlier one has left in the lake stops nobody."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 

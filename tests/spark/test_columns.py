@@ -1,7 +1,5 @@
 """Columns that appear, and all other differences between the source and the lake."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 

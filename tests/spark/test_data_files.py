@@ -1,7 +1,5 @@
 """A copy's files of values become data files as they are, and reads and merges see no difference."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path

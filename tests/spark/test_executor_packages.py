@@ -1,7 +1,5 @@
 """An executor of a real Spark standalone cluster whose Python lacks our packages: the run ends by their names."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Tables whose task Spark runs in a Python worker: orders, answers and failures travel as data."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

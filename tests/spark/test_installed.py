@@ -1,7 +1,5 @@
 """Which pyspark an application imports."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from penstock_spark.installed import prefer_installed

@@ -1,7 +1,5 @@
 """Landing files that are missing, damaged or of another contract end the application, never a part of the data."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from urllib.parse import urlparse

@@ -1,7 +1,5 @@
 """What the pipeline file says about rows and values that do not fit reaches the tasks; tests/engine has every case."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """Spark prepares and moves nothing; whoever else touches a table is noticed before or at the publish."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

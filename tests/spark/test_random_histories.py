@@ -1,7 +1,5 @@
 """Hundreds of random histories per run, split into batches anywhere, against the judge."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """Three readers that share no code see the same rows after every merge: Spark, PyIceberg, and DuckDB over the files."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

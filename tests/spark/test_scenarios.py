@@ -4,8 +4,6 @@ The tables of all scenarios are merged together, batch by batch: one application
 in life. A paused table must not disturb the others.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from tests.spark import outcomes as scenario_outcomes

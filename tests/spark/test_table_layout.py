@@ -1,7 +1,5 @@
 """Mirrors that a user has partitioned or sorted by hand, and those that are stored in a way that no merge can write."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import duckdb

@@ -1,7 +1,5 @@
 """Transactions that must not be merged: those the operator skips and those that a copy already shows."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """Land histories, merge them with the real application code, publish, and read the lake."""
 
-from __future__ import annotations
-
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What a person sees of a step that takes long, on a terminal and in a log."""
 
-from __future__ import annotations
-
 import io
 import threading
 

@@ -1,7 +1,5 @@
 """The torture's grammar is pure and valid: the same seed gives the same statements, and a real server takes most of them."""
 
-from __future__ import annotations
-
 import random
 
 import psycopg

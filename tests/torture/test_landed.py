@@ -1,7 +1,5 @@
 """The judge of the landing zone: what was landed equals the source, and what was not yet is found."""
 
-from __future__ import annotations
-
 from tests.pipeline_env import PipelineEnv
 from torture import landed, model, stand
 

@@ -1,7 +1,5 @@
 """A round of the torture on a real pipeline: it finds nothing where all is well, and it does find what is not."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """One table of types and telling values, as SQL literals; the tests walk it from server to lake and back."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

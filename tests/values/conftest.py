@@ -1,7 +1,5 @@
 """What the tests of values share: the pinned settings, the server's raw texts, and types as the catalog has them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

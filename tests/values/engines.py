@@ -1,7 +1,5 @@
 """The engines that make values of the server's texts, behind one face: texts in, values out, NULL for what misfits."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol

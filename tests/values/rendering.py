@@ -1,7 +1,5 @@
 """The case table as a server renders it, and how values are compared with its own."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from decimal import Decimal
 

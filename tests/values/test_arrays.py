@@ -1,7 +1,5 @@
 """Arrays and hstores made at random, rendered by the server and taken apart by the engine."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import datetime
 

@@ -1,7 +1,5 @@
 """Built-in types are known by oid alone, as every server has them."""
 
-from __future__ import annotations
-
 from penstock.values.lake_types import SCALARS, mapping
 from penstock.values.pgtype import _ARRAYS, _SCALARS, builtin
 from stack.servers.postgres import Database

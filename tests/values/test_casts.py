@@ -3,8 +3,6 @@
 A new version of DuckDB, of Arrow or of PostgreSQL that casts or renders anything otherwise ends here.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """The defaults of added columns, as the server shows them in old rows."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

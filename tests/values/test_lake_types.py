@@ -1,7 +1,5 @@
 """The type table against the server's own catalog."""
 
-from __future__ import annotations
-
 import pytest
 
 from penstock.codec import plain, record_of

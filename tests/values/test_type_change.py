@@ -1,7 +1,5 @@
 """Which change of a type keeps every value: the casts that PostgreSQL's documentation names, and their neighbours that do not."""
 
-from __future__ import annotations
-
 import pytest
 
 from penstock.values.pgtype import PgType, builtin

@@ -1,7 +1,5 @@
 """The table of types is whole: each row has its rule in every engine, its cases, and its line in the documentation."""
 
-from __future__ import annotations
-
 import re
 
 import pyarrow as pa

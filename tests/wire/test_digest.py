@@ -1,7 +1,5 @@
 """The digest of a window: the same for the same history however it is cut, another for any other."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """What follows from one look at the catalog: which tables join or leave the publication, and which the ledger takes or lets go."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

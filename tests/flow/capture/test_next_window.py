@@ -1,7 +1,5 @@
 """A window takes as much WAL as fits into its time: never more than the ceiling, and in the end all there is."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from hypothesis import given

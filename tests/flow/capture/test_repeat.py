@@ -1,7 +1,5 @@
 """How long a run goes on to capture."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path

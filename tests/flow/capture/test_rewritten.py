@@ -1,7 +1,5 @@
 """Which partitioned tables may be followed by what is told of their rewrite: those of which it can be told at all."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

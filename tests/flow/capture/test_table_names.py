@@ -1,7 +1,5 @@
 """Which renamed tables would have another table's name in the lake."""
 
-from __future__ import annotations
-
 from penstock.flow.schema.names import clashes
 from penstock.shapes.accepted import Accepted
 from penstock.shapes.table_facts import TableFacts

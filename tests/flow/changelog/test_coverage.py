@@ -1,7 +1,5 @@
 """The verdict on an interval of commit time: fill it, wait for it, or refuse it with the reason."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -3,8 +3,6 @@
 Where a scene needs other servers than a pipeline on one of PostgreSQL 16, `STAGES` names the fixture that has them.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Those who receive alerts and metrics: an HTTP server, an SMTP server, a StatsD socket and an OpenTelemetry receiver, all on loopback."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import socket

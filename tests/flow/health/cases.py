@@ -1,7 +1,5 @@
 """Observations for the pure tests: a healthy pipeline, of which each test changes what it is about."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Servers that give slots up early, pipelines on them, and people who receive alerts."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import shutil

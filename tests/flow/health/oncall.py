@@ -4,8 +4,6 @@ Commands and SQL come from the page itself: fenced blocks, and what stands in ba
 cannot be done.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

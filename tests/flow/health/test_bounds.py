@@ -1,7 +1,5 @@
 """However many slots and tables a server has, a health check asks it equally little."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from time import perf_counter
 

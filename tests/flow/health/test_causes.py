@@ -1,7 +1,5 @@
 """One cause, one message. Pure: no server, no clock."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from penstock.conditions import ALARMS, LEVELS, PAGED

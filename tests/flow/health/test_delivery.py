@@ -1,7 +1,5 @@
 """Alerts arrive: by HTTP and by mail, through Airflow connections, and what is not taken is told again."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

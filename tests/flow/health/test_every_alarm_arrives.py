@@ -1,7 +1,5 @@
 """Every alarm of the catalogue: brought about, received over HTTP and by mail, its links answered by Airflow, and closed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path

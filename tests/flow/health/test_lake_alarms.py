@@ -1,7 +1,5 @@
 """Each alarm that needs no source, brought about on a real pipeline, received by a real receiver, and closed with its cause."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 

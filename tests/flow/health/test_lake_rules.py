@@ -1,7 +1,5 @@
 """What is judged without the source: freshness, merges, copies, scheduled work, tables, disks. Pure: no server, no clock."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any

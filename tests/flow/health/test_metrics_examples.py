@@ -1,7 +1,5 @@
 """The shipped dashboard and alert rules ask for metrics that are sent, under the names that the real exporter gives them."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """An error that only a person fixes is told at once, not at every run, and its alarm ends when it is fixed."""
 
-from __future__ import annotations
-
 import pytest
 
 from penstock.conditions import ALARMS, PAGED

@@ -3,8 +3,6 @@
 A test has the name of its alarm, and the index of the runbooks lists which have one. Slow: commands are typed, and some alarms take a minute.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Each alarm of a slot provoked for real, and each way in which a slot is dropped or not."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """The summary is sent once for each time of its schedule and tells what was done; a healthy run pings the heartbeat."""
 
-from __future__ import annotations
-
 import json
 import logging
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """The same statements on every major version, and what only the newest ones do. Slow: the programs come from npm."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path

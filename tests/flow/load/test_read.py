@@ -1,7 +1,5 @@
 """Rows under a snapshot are read by one loop, which tries again by one rule."""
 
-from __future__ import annotations
-
 import ast
 from collections import Counter
 from collections.abc import Collection, Mapping

@@ -1,7 +1,5 @@
 """Which landed files a rebuild reads next: all that its copy may not have seen, up to its goal, a bounded share at a time."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A shop on PostgreSQL 15 and 18, a scratch server of each, and `penstock plan-migration` as a shell runs it."""
 
-from __future__ import annotations
-
 import importlib.util
 import itertools
 import json

@@ -1,7 +1,5 @@
 """A table without rows shows the catalog evidence that a full one shows, so that a trial says what capture will find."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

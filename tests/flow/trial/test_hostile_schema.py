@@ -1,7 +1,5 @@
 """What owners of objects at the source have written runs no program on the scratch server, wherever it stands."""
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator

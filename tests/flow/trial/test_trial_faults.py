@@ -1,7 +1,5 @@
 """What cannot be tried ends with a status of its own, says why and what to do, and shows neither a value nor a password."""
 
-from __future__ import annotations
-
 import os
 import stat
 import subprocess

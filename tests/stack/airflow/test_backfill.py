@@ -1,7 +1,5 @@
 """Airflow's own backfill fills changelogs: scheduler, sensors, Spark, several runs at once, before capture and again."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Iterator

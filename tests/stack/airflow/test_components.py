@@ -1,7 +1,5 @@
 """What becomes of a component of Airflow that ends, in the shell that runs it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

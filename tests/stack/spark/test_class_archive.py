@@ -1,7 +1,5 @@
 """The archive of Spark's classes: used where it fits, passed over in silence where it does not."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
