@@ -53,7 +53,7 @@ def build(pipeline: Pipeline) -> DAG:
 
             ctx = context(pipeline)
             with outcome(ctx):
-                return flow.due(ctx, force=bool(context_["params"]["force"]))
+                return flow.due(ctx, force=bool(context_["params"]["force"])) is not None
 
         spark, _ = merging(pipeline, MergeStep("spark", "publish", lingers=True))
         plan() >> spark

@@ -19,8 +19,9 @@ MEASURED: dict[str, Callable[[], int]] = {
 WRITTEN_ONCE = {
     "reconcile_alarms": {"flow/health/alarms.py"},
     "note_alert_sent": {"flow/health/alarms.py"},
+    "MergePlan": {"flow/merge/plan.py"},
 }
-"""Calls of the ledger that one module makes: who else finds something hands it to that module."""
+"""Calls that one module makes: who else finds something, or wants something planned, hands it to that module."""
 
 
 def test_every_room_of_the_library_stays_within_its_budget() -> None:
@@ -48,13 +49,13 @@ def test_what_is_written_in_one_place_is_called_from_no_other(name: str) -> None
 
 
 def _calls() -> Iterator[tuple[str, str]]:
-    """Yield each call of a method outside of the ledger: the module's path, the method's name."""
+    """Yield each call outside of the ledger: the module's path, the name of the class, the function or the method."""
     for room in house.rooms():
         for file in room.files if room.name != "ledger" else ():
             path = str(file.path.relative_to(house.LIBRARY))
             for node in ast.walk(file.tree):
-                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-                    yield path, node.func.attr
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name):
+                    yield path, node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id
 
 
 # The list of the longest files names files that are there.

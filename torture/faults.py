@@ -67,7 +67,7 @@ def merge_abandoned(dice: random.Random, driven: Driven) -> str:
     ctx = driven.ctx
     try:
         with lake_lock.merge_lock(ctx):
-            attempt = merge.plan(ctx, force=True)
+            attempt = merge.plan(ctx, merge.Cut(force=True))
             if attempt is None:
                 return "no merge to abandon"
             chosen = dice.random()

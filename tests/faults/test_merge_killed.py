@@ -14,7 +14,9 @@ import pytest
 
 from penstock.errors import LakeError, LedgerError
 from penstock.flow.guards import record_errors
+from penstock.flow.merge import plan as planning
 from penstock.flow.merge import run as merge
+from penstock.flow.merge.due import due
 from penstock.flow.schema import run as schema
 from penstock.flow.verify.compare import compare
 from penstock.ledger import merges
@@ -307,6 +309,24 @@ def test_columns_that_are_added_dropped_and_renamed_follow_and_a_rewritten_one_p
     assert (colours[1], colours[2], colours[3], colours[100]) == ("grey", None, "grey", "red")
 
 
+def test_a_cut_that_is_published_while_another_is_planned_overtakes_the_plan(
+    env: PipelineEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempt = prepared(env, force=True)
+
+    def slowly(*arguments: Any, **named: Any) -> object:
+        queue = due(*arguments, **named)
+        merge.publish(env.ctx, attempt)
+        return queue
+
+    with monkeypatch.context() as patched:
+        patched.setattr(planning, "due", slowly)
+        with pytest.raises(LedgerError, match="ledger-conflict"):
+            merge.plan(env.ctx, merge.Cut(force=True))
+    env.merge(force=True)
+    equal(env, "item")
+
+
 @pytest.mark.slow
 def test_a_column_that_is_added_while_a_window_begins_does_not_pause_its_table(
     env: PipelineEnv, monkeypatch: pytest.MonkeyPatch
@@ -321,7 +341,7 @@ def test_a_column_that_is_added_while_a_window_begins_does_not_pause_its_table(
         with monkeypatch.context() as patched:
             patched.setattr(owner, step, followed_by(getattr(owner, step), occurrence, env, added))
             env.capture()
-        assert merge.plan(env.ctx, force=True)
+        assert merge.plan(env.ctx, merge.Cut(force=True))
         assert table(env, "hasty").state == "ready", table(env, "hasty").paused_reason
         env.capture()
     env.merge()

@@ -15,7 +15,7 @@ from penstock.flow.context import Context
 from penstock.flow.guards import require_named, require_running
 from penstock.flow.load.position import resolve_position
 from penstock.flow.load.resync import not_ready, open_rebuilds
-from penstock.flow.merge import rebuild_plan
+from penstock.flow.merge.landed import fitting, landed_relations, windows_due
 from penstock.jobs.pointers import rebuilt
 from penstock.ledger.loads import NewBuild
 from penstock.ledger.records import SkippedRecord, WindowRecord
@@ -163,7 +163,7 @@ def _source(ctx: Context, record: TableRecord, asked: _Asked) -> Source:
         )
     copied = max(early, key=lambda each: each.lsn)
     after = ctx.ledger.loads.copy_due(ctx.name, copied)
-    needed = tuple(rebuild_plan.due(windows, after, goal))
+    needed = tuple(windows_due(windows, after, goal))
     *parents, name = record.target
     target = record.target if asked.suffix is None else (*parents, f"{name}__{asked.suffix}")
     found = Source(facts_since(ctx, record, copied), copied, needed, target, goal)
@@ -241,9 +241,9 @@ def _require_files(ctx: Context, found: Source) -> None:
 
 def _require_shape(ctx: Context, found: Source) -> None:
     """See that the table kept its columns from its copy to the goal; raises LakeError("range-unavailable")."""
-    table = rebuild_plan.Copied(found.facts, found.copied.snapshot)
+    snapshot = Snapshot.parse(found.copied.snapshot)
     try:
-        tuple(rebuild_plan.fitting(ctx, table, found.windows, rebuild_plan.landed_relations(ctx), goal=found.goal))
+        tuple(fitting(ctx, found.facts, snapshot, found.windows, landed_relations(ctx), goal=found.goal))
     except LakeError as error:
         if error.slug != "schema-change":
             raise

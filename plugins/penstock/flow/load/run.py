@@ -25,7 +25,7 @@ from penstock.flow.load.read import read_tables, retried
 from penstock.flow.load.replay_request import Replay
 from penstock.flow.load.spark_copy import together
 from penstock.flow.merge import run as merge
-from penstock.flow.merge.attempt import about_to_publish
+from penstock.flow.merge.attempts import about_to_publish
 from penstock.flow.spark_job import Submit
 from penstock.jobs.maintenance_plan import OldTable
 from penstock.jobs.pointers import place_of

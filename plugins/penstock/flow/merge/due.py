@@ -11,9 +11,9 @@ from penstock.errors import LakeError, Trouble
 from penstock.flow import archives, table_status
 from penstock.flow.context import Context
 from penstock.flow.guards import running
-from penstock.flow.merge import gone_rows, names, rebuild_plan
-from penstock.flow.merge.rebuild_plan import Landed
-from penstock.flow.merge.table_plan import Fits
+from penstock.flow.merge import gone_rows, names
+from penstock.flow.merge.landed import Landed, landed_relations, windows_due
+from penstock.flow.merge.table_plan import Fits, build_plan
 from penstock.jobs.merge_plan import TablePlan
 from penstock.lake.columns import columns_stamp
 from penstock.ledger.merge_queue import MergeQueue
@@ -22,11 +22,11 @@ from penstock.shapes.mapping import Fit
 from penstock.units import several
 
 
-def due(ctx: Context, *, force: bool = False, last: bool = False) -> bool:
-    """Return whether a merge has anything to do, and say it in the log; `last` is as in `plan`."""
+def due(ctx: Context, *, force: bool = False, last: bool = False) -> MergeQueue | None:
+    """Return what a merge has to do, None where it has nothing, and say it in the log; `last` is as in `Cut`."""
     if not _open(ctx, last=last):
         ctx.progress("no merge is possible now: nothing to do")
-        return False
+        return None
     queue = _queue(ctx)
     changes, loads = _changes(queue), _loads(queue) + len(queue.rebuilds)
     leaving = any(table.left_lsn is not None for table in queue.tables)
@@ -41,26 +41,39 @@ def due(ctx: Context, *, force: bool = False, last: bool = False) -> bool:
         f"{several(changes, 'change')} in {several(len(queue.windows), 'window')} and {loads} copied or rebuilt tables are due through {queue.upto}: "
         + ("merging" if needed else "nothing to do")
     )
-    return needed
+    return queue if needed else None
 
 
-def with_switches(ctx: Context, known: Landed) -> tuple[MergeQueue, list[TablePlan]]:
-    """Return what is due, with orders for the tables that were rebuilt: their last windows, and their names.
+def mergeable(ctx: Context, queue: MergeQueue) -> tuple[MergeQueue, list[TablePlan], Fits]:
+    """Return what of a queue a cut can hold, the orders of rebuilt tables, and what landed files are, by path.
 
-    A rebuild whose last windows do not fit is given up, and its table is due as before.
+    Tables that cannot go on are paused. A rebuild whose last windows do not fit is given up, and its table is due as before. What is
+    due then is read again.
     """
-    queue, orders = _queue(ctx), []
+    known = landed_relations(ctx)
+    while True:
+        orders = _switches(ctx, queue, known)
+        if orders is not None and not gone_rows.pause_passed(ctx, queue):
+            kept, fits = _fitting_tables(ctx, queue, known)
+            if not queue.renames or (len(kept.tables) == len(queue.tables) and not names.pause_unnamed(ctx, queue)):
+                return kept, orders, fits
+        queue = _queue(ctx)
+
+
+def _switches(ctx: Context, queue: MergeQueue, known: Landed) -> list[TablePlan] | None:
+    """Return the orders for the tables that were rebuilt: their last windows, and their names. None where one was given up."""
+    orders = []
     for each in queue.rebuilds:
         try:
             _require_archive(ctx, each)
-            last = rebuild_plan.due(queue.windows, each.through_lsn)
-            orders.append(rebuild_plan.rebuild_plan(ctx, each, last, known))
+            orders.append(build_plan(ctx, each, windows_due(queue.windows, each.through_lsn), known))
         except LakeError as error:
             if error.slug != "schema-change":
                 raise
             table_status.stop(ctx, each, Trouble(error.slug, error.message, "copy"))
-            return with_switches(ctx, known)
-    return queue, names.with_vacated(queue, orders)
+            return None
+    left = {each.target for each in queue.renames}
+    return [replace(order, vacated=order.target in left) for order in orders]
 
 
 def _require_archive(ctx: Context, rebuild: LoadRecord) -> None:
@@ -74,19 +87,7 @@ def _require_archive(ctx: Context, rebuild: LoadRecord) -> None:
         )
 
 
-def ready_queue(ctx: Context) -> tuple[MergeQueue, list[TablePlan], Fits]:
-    """Return what is due, the orders of rebuilt tables, and what landed files are, with all tables paused that cannot go on."""
-    known = rebuild_plan.landed_relations(ctx)
-    while True:
-        queue, orders = with_switches(ctx, known)
-        if gone_rows.pause_passed(ctx, queue):
-            continue
-        kept, fits = pause_reshaped(ctx, queue, known)
-        if not queue.renames or (len(kept.tables) == len(queue.tables) and not names.pause_unnamed(ctx, queue)):
-            return kept, orders, fits
-
-
-def pause_reshaped(ctx: Context, queue: MergeQueue, known: Landed) -> tuple[MergeQueue, Fits]:
+def _fitting_tables(ctx: Context, queue: MergeQueue, known: Landed) -> tuple[MergeQueue, Fits]:
     """Pause the tables whose landed files have columns that the lake's table cannot take; return the rest, and the fits by path."""
     kept, fits = list[TableRecord](), dict[str, Fit]()
     for table in queue.tables:
@@ -151,7 +152,7 @@ def _changes(queue: MergeQueue) -> int:
 
 def _rebuild_files(queue: MergeQueue) -> Iterator[FileEntry]:
     for each in queue.rebuilds:
-        for window in rebuild_plan.due(queue.windows, each.through_lsn):
+        for window in windows_due(queue.windows, each.through_lsn):
             yield from (entry for entry in window.files if entry.oid == each.oid)
 
 

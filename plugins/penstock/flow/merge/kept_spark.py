@@ -17,7 +17,7 @@ from typing import Self
 
 from penstock.errors import LakeError
 from penstock.flow.context import Context
-from penstock.flow.merge.watch import watched
+from penstock.flow.merge.attempts import watched
 from penstock.flow.spark_job import SparkJob, Submit, catalog_secrets, describe, named_error
 from penstock.jobs.orders import RENEWED_SECONDS, Orders
 from penstock.landing import layout

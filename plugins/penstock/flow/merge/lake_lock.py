@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from penstock.flow.context import Context
-from penstock.flow.merge.attempt import prepared
+from penstock.flow.merge.attempts import prepared
 
 WORK = "lake"
 _POLL_SECONDS = 2.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 from penstock.compare.lake_reader import lake_reader, sql_catalog
 from penstock.errors import LakeError
 from penstock.flow.context import Context
-from penstock.flow.merge.attempt import prepared, read_result
+from penstock.flow.merge.attempts import prepared, read_attempt
 from penstock.flow.merge.publish import cuts_snapshot
 from penstock.lake.ddl import CUTS_TABLE
 
@@ -48,5 +48,5 @@ def _problem(ctx: Context, expected: int) -> LakeError | None:
 def _half_published(ctx: Context) -> list[int]:
     """Return the snapshot of a cut that the catalog may have and the ledger not yet: the next merge records it."""
     attempt = prepared(ctx)
-    snapshot = None if attempt is None else read_result(ctx, attempt).cuts_snapshot_id
+    snapshot = None if attempt is None else read_attempt(ctx, attempt).result.cuts_snapshot_id
     return [] if snapshot is None else [snapshot]

@@ -18,8 +18,8 @@ from penstock.flow.health.alerts import Deliver
 from penstock.flow.merge.due import due
 from penstock.flow.merge.kept_spark import POLL_SECONDS, KeptSpark
 from penstock.flow.merge.lake_lock import WORK
+from penstock.flow.merge.plan import Cut, plan
 from penstock.flow.merge.publish import publish
-from penstock.flow.merge.run import plan
 from penstock.flow.spark_job import Submit
 from penstock.ledger.records import CutRecord
 from penstock.units import several
@@ -70,7 +70,7 @@ class Lingering:
 
     def _round(self, spark: KeptSpark, *, wait: float, force: bool = False) -> CutRecord | None:
         with self.ctx.ledger.locks.hold(self.ctx.name, WORK, wait=wait):
-            attempt = plan(self.ctx, force=force)
+            attempt = plan(self.ctx, Cut(force=force))
             if attempt is None:
                 return None
             spark.carry_out(attempt)

@@ -12,8 +12,6 @@ from dataclasses import replace
 from penstock.errors import Trouble
 from penstock.flow import table_status
 from penstock.flow.context import Context
-from penstock.flow.merge import rebuild_plan
-from penstock.jobs.merge_plan import TablePlan
 from penstock.jobs.pointers import Place, Rename, replaced
 from penstock.ledger import iceberg_pointers
 from penstock.ledger.merge_queue import MergeQueue
@@ -28,7 +26,7 @@ def with_free_names(ctx: Context, queue: MergeQueue) -> MergeQueue:
     going |= {each.oid: each.target for each in queue.rebuilds}
     leaving = _leaving(queue)
     holders = {oid: target for oid, target in queue.targets.items() if oid not in leaving}
-    waiting = rebuild_plan.waiting_for_names(going, holders)
+    waiting = _waiting_for_names(going, holders)
     for oid, holder in waiting.items():
         _note_waiting(ctx, going[oid], oid, holder)
     rebuilds = tuple(each for each in queue.rebuilds if each.oid not in waiting)
@@ -62,10 +60,22 @@ def pause_unnamed(ctx: Context, queue: MergeQueue) -> bool:
     return bool(paused)
 
 
-def with_vacated(queue: MergeQueue, switches: list[TablePlan]) -> list[TablePlan]:
-    """Say with each rebuilt table whether its name is left by another one in this cut."""
-    left = {each.target for each in queue.renames}
-    return [replace(order, vacated=order.target in left) for order in switches]
+def _waiting_for_names(wanted: Mapping[int, Target], targets: Mapping[int, Target]) -> dict[int, int]:
+    """Return the tables that cannot take their names in this cut, each with the table that has its name. Pure.
+
+    `wanted` are the names that renamed and rebuilt tables are to have, `targets` those of the lake's tables, by oid. Tables
+    that were renamed in a circle go together or not at all.
+    """
+    holders = {target: oid for oid, target in targets.items()}
+    going, waiting = dict(wanted), dict[int, int]()
+    while True:
+        stuck = {oid: holders.get(target, oid) for oid, target in going.items()}
+        stuck = {oid: holder for oid, holder in stuck.items() if holder != oid and holder not in going}
+        if not stuck:
+            return waiting
+        for oid, holder in stuck.items():
+            waiting[oid] = holder
+            del going[oid]
 
 
 def _leaving(queue: MergeQueue) -> frozenset[int]:

@@ -1,9 +1,9 @@
-"""Publish what Spark prepared as one cut: every table moves, or none does."""
+"""Publish what Spark prepared: all tables of a cut in one step, or the chunks of what is built next to them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
 
 from penstock.conditions import with_runbook
 from penstock.errors import LakeError, Trouble
@@ -11,15 +11,16 @@ from penstock.flow import table_status
 from penstock.flow.context import Context
 from penstock.flow.health import alarms
 from penstock.flow.health.alerts import Deliver
-from penstock.flow.merge.attempt import prepared, read_result
-from penstock.jobs.merge_plan import CONFLICTS, MET, MergePlan, MergeResult, TableResult
-from penstock.jobs.pointers import Place, Pointer, Rename, place_of, possible
+from penstock.flow.merge.attempts import Attempt, built_share, is_answered, prepared, read_attempt
+from penstock.jobs.merge_plan import CONFLICTS, MET, MergeResult, TablePlan, TableResult
+from penstock.jobs.pointers import Place, Rename, place_of, possible
 from penstock.lake.columns import columns_stamp
-from penstock.landing import layout
 from penstock.ledger import iceberg_pointers
+from penstock.ledger.loads import BuildStep
 from penstock.ledger.merge_queue import PublishedTable, TableCut
 from penstock.ledger.merges import NewCut
 from penstock.ledger.records import CutRecord
+from penstock.ledger.table_records import LoadRecord, LoadState
 from penstock.lsn import Lsn
 from penstock.units import several
 
@@ -30,24 +31,22 @@ def publish(ctx: Context, attempt: str, *, last: bool = False, deliver: Deliver 
     A table of which changes met other rows than they should is an alarm, which slot health sends where `deliver` does not.
     """
     with ctx.ledger.session():
-        return _publish(ctx, attempt, last=last, deliver=deliver)
+        return _publish(ctx, read_attempt(ctx, attempt), last=last, deliver=deliver)
 
 
-def _publish(ctx: Context, attempt: str, *, last: bool, deliver: Deliver | None) -> CutRecord:
-    orders = MergePlan.loads(ctx.landing.read_text(layout.plan_file(ctx.name, attempt)))
-    result = read_result(ctx, attempt)
-    _require_rebuilt(ctx, orders, result)
-    stopped = _troubles(result)
+def _publish(ctx: Context, done: Attempt, *, last: bool, deliver: Deliver | None) -> CutRecord:
+    orders, result, stopped = done.orders, done.result, done.troubles
+    _require_rebuilt(ctx, done)
     cut = ctx.ledger.merges.publish(
         ctx.name,
-        replace(_new_cut(ctx, orders, result, _renames(ctx, orders, result)), stopped=stopped),
+        _new_cut(ctx, done, _renames(ctx, done), stopped),
         catalog=ctx.catalog,
         catalog_name=orders.catalog,
-        pointers=_pointers(result),
-        still=_still(orders, result),
+        pointers=done.pointers,
+        still=_still(done),
         halted=last,
     )
-    _watch_conflicts(ctx, orders, result, deliver)
+    _watch_conflicts(ctx, done, deliver)
     if result.cuts_anew is not None:
         _tell_cuts_anew(ctx, result.cuts_anew, cut)
     names = {table.oid: f"{table.schema}.{table.table}" for table in orders.tables}
@@ -59,29 +58,64 @@ def _publish(ctx: Context, attempt: str, *, last: bool, deliver: Deliver | None)
     return cut
 
 
+def publish_chunks(ctx: Context, attempt: str) -> None:
+    """Move the fresh tables of an attempt and note how far they are; one without a result has brought nothing.
+
+    Raises LakeError("rebuild-given-up") for those that could not be built, when the others have moved.
+    """
+    if not is_answered(ctx, attempt):
+        return
+    done, building = read_attempt(ctx, attempt), ctx.ledger.loads.builds(ctx.name, states=["building"])
+    ours = {each.id: each for each in building if each.run == attempt}
+    pairs = zip(done.orders.tables, done.result.tables, strict=True)
+    moving = [(order, table) for order, table in pairs if order.rebuild in ours and not table.paused_slug]
+    ctx.ledger.loads.advance(
+        ctx.name,
+        run=attempt,
+        catalog=ctx.catalog,
+        catalog_name=done.orders.catalog,
+        pointers=[table.pointer for _, table in moving if table.pointer],
+        steps=[_step(ours[order.rebuild or ""], done, order, table) for order, table in moving],
+    )
+    for order, _ in moving:
+        ctx.progress(f"{order.schema}.{order.table}: built through {Lsn(order.through or 0)}")
+    for each in ctx.ledger.loads.builds(ctx.name, states=["ready", "done"]):
+        if each.id in ours:
+            ctx.stage(*built_share(each, each.through_lsn, each.through_lsn or Lsn(0)))
+    if failed := _give_up(ctx, done, ours):
+        reasons = "; ".join(f"{'.'.join(each.target)}: [{each.paused_slug}] {each.paused_reason}" for each in failed)
+        raise LakeError("rebuild-given-up", f"expected every table to be rebuilt, but not so: {reasons}")
+
+
+def _step(load: LoadRecord, done: Attempt, order: TablePlan, table: TableResult) -> BuildStep:
+    through, goal = Lsn(order.through or 0), load.goal_lsn
+    rows = sum(file.rows for file in (*order.files, *(order.copy_files or ())))
+    at_end = through >= (done.orders.upto_lsn if goal is None else goal)
+    state: LoadState = "building" if not at_end else "ready" if goal is None else "done"
+    return BuildStep(load.id, through, table.snapshot_id or 0, rows, state, **_met(table))
+
+
 def adopt_half_published(ctx: Context) -> None:
     """Record the cut of a publisher that died after the catalog's commit and before the ledger's, in two databases."""
     attempt = prepared(ctx)
     if attempt is None:
         return
-    orders, result = (
-        MergePlan.loads(ctx.landing.read_text(layout.plan_file(ctx.name, attempt))),
-        read_result(ctx, attempt),
-    )
-    renames = possible(orders.renames, _paused(result))
-    if iceberg_pointers.moved(ctx.catalog, orders.catalog, _pointers(result), renames):
-        new = _new_cut(ctx, orders, result, renames)
+    done = read_attempt(ctx, attempt)
+    renames = possible(done.orders.renames, done.troubles)
+    if iceberg_pointers.moved(ctx.catalog, done.orders.catalog, done.pointers, renames):
+        new = _new_cut(ctx, done, renames, {})
         ctx.ledger.merges.adopt_published(ctx.name, new)
         ctx.progress(f"the lake had moved to cut {new.lsn} already: recorded")
 
 
-def _new_cut(ctx: Context, orders: MergePlan, result: MergeResult, renames: Sequence[Rename]) -> NewCut:
+def _new_cut(ctx: Context, done: Attempt, renames: Sequence[Rename], stopped: dict[int, Trouble]) -> NewCut:
     return NewCut(
-        orders.attempt,
-        Lsn(result.upto_lsn),
-        _published(orders, result, _loaded(ctx, orders)),
-        cuts_snapshot_id=_recorded(result),
-        rows=_rows(result),
+        done.orders.attempt,
+        Lsn(done.result.upto_lsn),
+        _published(ctx, done),
+        cuts_snapshot_id=_recorded(done.result),
+        rows=sum(table.counts.get("rows_written", 0) for table in done.result.tables),
+        stopped=stopped,
         renames=renames,
     )
 
@@ -107,28 +141,20 @@ def _tell_cuts_anew(ctx: Context, reason: str, cut: CutRecord) -> None:
     ctx.progress(message)
 
 
-def _watch_conflicts(ctx: Context, orders: MergePlan, result: MergeResult, deliver: Deliver | None) -> None:
+def _watch_conflicts(ctx: Context, done: Attempt, deliver: Deliver | None) -> None:
     """Open and close alarms where this cut has met conflicts, or has brought tables that were copied."""
-    met = {table.oid for table in result.tables if any(table.counts.get(name) for name in CONFLICTS)}
-    copied = {table.oid for table in orders.tables if table.fresh or table.copy_files is not None}
+    met = {table.oid for table in done.result.tables if any(table.counts.get(name) for name in CONFLICTS)}
+    copied = {table.oid for table in done.orders.tables if table.fresh or table.copy_files is not None}
     if met or copied:
         alarms.compared(ctx, met | copied, deliver)
 
 
-def _require_rebuilt(ctx: Context, orders: MergePlan, result: MergeResult) -> None:
+def _require_rebuilt(ctx: Context, done: Attempt) -> None:
     """Give up the rebuilds that could not take their last windows; their tables are not in this cut, so it cannot be.
 
     Raises LakeError("publish-conflict"): the next merge continues with the tables as they were.
     """
-    by_id = {each.id: each for each in ctx.ledger.loads.builds(ctx.name)}
-    rebuilt = {table.oid: by_id.get(table.rebuild) for table in orders.tables if table.rebuild is not None}
-    failed = [table for table in result.tables if table.paused_slug and table.oid in rebuilt]
-    for table in failed:
-        found = rebuilt[table.oid]
-        if found is not None:
-            reason = f"[{table.paused_slug}] {table.paused_reason}"
-            table_status.give_up(ctx, found, reason)
-    if failed:
+    if failed := _give_up(ctx, done, {each.id: each for each in ctx.ledger.loads.builds(ctx.name)}):
         names = ", ".join(".".join(table.target) for table in failed)
         raise LakeError(
             "publish-conflict",
@@ -137,17 +163,27 @@ def _require_rebuilt(ctx: Context, orders: MergePlan, result: MergeResult) -> No
         )
 
 
-def _renames(ctx: Context, orders: MergePlan, result: MergeResult) -> tuple[Rename, ...]:
+def _give_up(ctx: Context, done: Attempt, open_: Mapping[str, LoadRecord]) -> list[TableResult]:
+    """Give up what could not be built of these loads; return what Spark answered of it."""
+    built = {table.oid: table.rebuild for table in done.orders.tables if table.rebuild is not None}
+    failed = [table for table in done.result.tables if table.paused_slug and table.oid in built]
+    for table in failed:
+        if (found := open_.get(built[table.oid])) is not None:
+            table_status.give_up(ctx, found, f"[{table.paused_slug}] {table.paused_reason}")
+    return failed
+
+
+def _renames(ctx: Context, done: Attempt) -> tuple[Rename, ...]:
     """Return the renames of the tables that are in the cut.
 
     Raises LakeError("publish-conflict") where a rebuilt table was to have a name that is not left for that reason: the
     next merge is planned without the tables that are paused now.
     """
-    renames = possible(orders.renames, _paused(result))
+    renames = possible(done.orders.renames, done.troubles)
     left = {each.target for each in renames}
-    if any(order.vacated and order.target not in left for order in orders.tables):
+    if any(order.vacated and order.target not in left for order in done.orders.tables):
         known = {table.oid: table for table in ctx.ledger.tables.all(ctx.name)}
-        for oid, met in _troubles(result).items():
+        for oid, met in done.troubles.items():
             table_status.stop(ctx, known[oid], met)
         raise LakeError(
             "publish-conflict",
@@ -157,56 +193,37 @@ def _renames(ctx: Context, orders: MergePlan, result: MergeResult) -> tuple[Rena
     return renames
 
 
-def _troubles(result: MergeResult) -> dict[int, Trouble]:
-    """Return what Spark met in the tables that stay behind, by oid."""
-    return {t.oid: Trouble.usual(t.paused_slug, t.paused_reason or "") for t in result.tables if t.paused_slug}
+def _loading(ctx: Context, oids: Collection[int]) -> dict[int, str]:
+    """Name, per table that is loaded, its copy."""
+    tables = ctx.ledger.tables.all(ctx.name) if oids else ()
+    return {table.oid: table.copy_id for table in tables if table.oid in oids and table.copy_id is not None}
 
 
-def _paused(result: MergeResult) -> list[int]:
-    return [table.oid for table in result.tables if table.paused_slug is not None]
-
-
-def _loaded(ctx: Context, orders: MergePlan) -> dict[int, str]:
-    """Name, per table, the copy that these orders load."""
-    loading = {table.oid for table in orders.tables if table.copy_files is not None}
-    if not loading:
-        return {}
-    return {
-        table.oid: table.copy_id
-        for table in ctx.ledger.tables.all(ctx.name)
-        if table.oid in loading and table.copy_id is not None
-    }
-
-
-def _published(orders: MergePlan, result: MergeResult, copies: Mapping[int, str]) -> list[PublishedTable]:
+def _published(ctx: Context, done: Attempt) -> list[PublishedTable]:
     """Name every table that is complete through the cut: the moved ones, and those that had nothing to do."""
-    done = {table.oid: table for table in result.tables if table.paused_slug is None}
+    there = {table.oid: table for table in done.result.tables if table.paused_slug is None}
+    copies = _loading(ctx, {table.oid for table in done.orders.tables if table.copy_files is not None})
     return [
         PublishedTable(
             table.oid,
-            done[table.oid].snapshot_id,
+            there[table.oid].snapshot_id,
             copies.get(table.oid),
             table.rebuild,
-            shows=_shows(done[table.oid]),
+            shows=_shows(there[table.oid]),
             columns=None if table.idle else columns_stamp(table.columns),
-            **{name: done[table.oid].counts.get(name, 0) for name in MET},
-            done=_done(done[table.oid]),
+            **_met(there[table.oid]),
+            done=_moved(there[table.oid]),
         )
-        for table in orders.tables
-        if table.oid in done
+        for table in done.orders.tables
+        if table.oid in there
     ]
 
 
-def _pointers(result: MergeResult) -> list[Pointer]:
-    pointers = (*(table.pointer for table in result.tables), result.cuts)
-    return [pointer for pointer in pointers if pointer]
+def _met(table: TableResult) -> dict[str, int]:
+    return {name: table.counts.get(name, 0) for name in MET}
 
 
-def _rows(result: MergeResult) -> int:
-    return sum(table.counts.get("rows_written", 0) for table in result.tables)
-
-
-def _done(table: TableResult) -> TableCut | None:
+def _moved(table: TableResult) -> TableCut | None:
     if table.size is None:
         return None
     names = ("inserts", "updates", "deletes", "truncates", "rows_deleted", "rows_written")
@@ -217,7 +234,7 @@ def _shows(table: TableResult) -> str | None:
     return table.pointer.new if table.pointer else table.shows
 
 
-def _still(orders: MergePlan, result: MergeResult) -> dict[Place, str | None]:
+def _still(done: Attempt) -> dict[Place, str | None]:
     """Return what the catalog must show of the tables that do not move: what Spark saw, or what the plan did."""
-    idle = {table.oid: table.shows for table in result.tables if not table.pointer and not table.paused_slug}
-    return {place_of(table.target): idle[table.oid] or table.shown for table in orders.tables if table.oid in idle}
+    idle = {table.oid: table.shows for table in done.result.tables if not table.pointer and not table.paused_slug}
+    return {place_of(table.target): idle[table.oid] or table.shown for table in done.orders.tables if table.oid in idle}

@@ -1,4 +1,4 @@
-"""What a merge orders for one table: its files, its copy, and whether a fresh table is made for it."""
+"""What Spark is ordered to do with one table: in place, or on a fresh one that is built beside it and takes its name at last."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from penstock.contract.manifest import FileEntry
 from penstock.errors import LakeError
 from penstock.flow.context import Context
 from penstock.flow.merge import gone_rows
+from penstock.flow.merge.landed import Landed, fitting
 from penstock.jobs.merge_plan import FileRef, Replaced, TablePlan
 from penstock.jobs.pointers import aside, place_of
 from penstock.lake.ddl import CUTS_TABLE
 from penstock.ledger import iceberg_pointers
 from penstock.ledger.merge_queue import MergeQueue
+from penstock.ledger.records import WindowRecord
 from penstock.ledger.table_records import LoadRecord, TableRecord
+from penstock.lsn import Lsn
 from penstock.shapes.mapping import Fit
 from penstock.shapes.mirror_column import MirrorColumn
+from penstock.shapes.pg_snapshot import Snapshot
 
 Fits = Mapping[str, Fit]
 """What landed files are to their tables, by path."""
@@ -49,6 +53,42 @@ def table_plan(
             )
             for each in queue.replacing(table)
         ),
+    )
+
+
+def build_plan(
+    ctx: Context,
+    load: LoadRecord,
+    windows: Sequence[WindowRecord],
+    known: Landed,
+    *,
+    copied: bool = False,
+    through: Lsn | None = None,
+) -> TablePlan:
+    """Order some windows of one table that is built, after its copy where that is to be loaded.
+
+    Raises LakeError: "schema-change" when a landed row does not belong into the table, "landing-file-missing".
+    """
+    goal = load.goal_lsn
+    files = list(fitting(ctx, load.facts, Snapshot.parse(load.snapshot), windows, known, goal=goal))
+    refs = LandedFiles(ctx)
+    cut_inside = goal is not None and any((entry.max_commit_lsn or 0) >= goal for entry, _ in files)
+    overlap = any(window.from_lsn < load.lsn for window in windows)
+    return TablePlan(
+        oid=load.oid,
+        schema=load.schema,
+        table=load.name,
+        target=load.target,
+        identity=load.identity,
+        columns=load.columns,
+        files=refs.fitted(files),
+        copy_files=refs.copied(load, load.columns) if copied else None,
+        copy_snapshot=load.snapshot if overlap else None,
+        expected_snapshot=load.snapshot_id,
+        fresh=load.place,
+        rebuild=load.id,
+        through=through,
+        before=goal if cut_inside else None,
     )
 
 

@@ -16,7 +16,8 @@ from penstock.flow.capture import run as capture
 from penstock.flow.context import Context
 from penstock.flow.guards import ExpectedState, slot_work, tables_by_name
 from penstock.flow.health import alarms
-from penstock.flow.merge import lake_state, rebuild_plan
+from penstock.flow.merge import lake_state
+from penstock.flow.merge.landed import landed_relations
 from penstock.flow.schema import publication_options
 from penstock.flow.schema.run import added_only
 from penstock.ledger.records import PipelineRecord
@@ -149,7 +150,7 @@ def _reshaped(ctx: Context, record: TableRecord) -> str | None:
     """Say why files that are landed and due do not fit; a table that is yet to be copied needs none of them."""
     if record.paused_from_state != "ready":
         return None
-    known = rebuild_plan.landed_relations(ctx)
+    known = landed_relations(ctx)
     fits = (known.fit(record, entry, window) for window, entry in _due(ctx, record))
     return next((fit.reason for fit in fits if fit.reason is not None), None)
 

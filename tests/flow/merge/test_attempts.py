@@ -8,7 +8,7 @@ import pytest
 
 from penstock.contract.manifest import ChangeCounts
 from penstock.flow import watching
-from penstock.flow.merge.watch import watched
+from penstock.flow.merge.attempts import watched
 from penstock.jobs.merge_plan import FileRef
 from penstock.landing.zone import LandingZone
 from penstock_spark import progress

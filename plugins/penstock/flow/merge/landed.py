@@ -1,4 +1,4 @@
-"""What Spark is ordered to do for a rebuild: the next chunk onto the fresh table, or its last windows and the switch.
+"""What landed files are to the tables that they are of, and which of them a table that is built from a copy needs.
 
 Files are chosen as the merge chooses them for a copied table: all that may hold a change which the copy's snapshot did
 not see, and the snapshot itself separates them by transaction.
@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from penstock.contract.manifest import FileEntry
 from penstock.errors import LakeError
 from penstock.flow.context import Context
-from penstock.flow.merge.table_plan import LandedFiles
-from penstock.jobs.merge_plan import TablePlan
 from penstock.ledger.records import WindowRecord
 from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.lsn import Lsn
@@ -41,32 +39,6 @@ class Landed:
         return fit(table, relation, known[-1] if known else RelationMapping(by_name(table, relation)), later)
 
 
-@dataclass(frozen=True, slots=True)
-class Copied:
-    """Hold what a table looked like when it was copied, and the text of the snapshot that the copy was made under."""
-
-    facts: TableFacts
-    snapshot: str
-
-
-def waiting_for_names(wanted: Mapping[int, tuple[str, ...]], targets: Mapping[int, tuple[str, ...]]) -> dict[int, int]:
-    """Return the tables that cannot take their names in this cut, each with the table that has its name. Pure.
-
-    `wanted` are the names that renamed and rebuilt tables are to have, `targets` those of the lake's tables, by oid. Tables
-    that were renamed in a circle go together or not at all.
-    """
-    holders = {target: oid for oid, target in targets.items()}
-    going, waiting = dict(wanted), dict[int, int]()
-    while True:
-        stuck = {oid: holders.get(target, oid) for oid, target in going.items()}
-        stuck = {oid: holder for oid, holder in stuck.items() if holder != oid and holder not in going}
-        if not stuck:
-            return waiting
-        for oid, holder in stuck.items():
-            waiting[oid] = holder
-            del going[oid]
-
-
 def landed_relations(ctx: Context) -> Landed:
     """Return every landed relation."""
     relations: dict[tuple[int, int], list[KnownRelation]] = {}
@@ -75,7 +47,7 @@ def landed_relations(ctx: Context) -> Landed:
     return Landed(relations, ctx.ledger.loads.fetches(ctx.name))
 
 
-def due(windows: Sequence[WindowRecord], after: Lsn | None, before: Lsn | None = None) -> list[WindowRecord]:
+def windows_due(windows: Sequence[WindowRecord], after: Lsn | None, before: Lsn | None = None) -> list[WindowRecord]:
     """Return the windows that may hold changes after one position and before another, in order."""
     return [
         window
@@ -95,51 +67,20 @@ def chunk(windows: Sequence[WindowRecord], oid: int, *, most_bytes: int) -> Sequ
     return windows
 
 
-def rebuild_plan(
+def fitting(
     ctx: Context,
-    rebuild: LoadRecord,
+    facts: TableFacts,
+    snapshot: Snapshot,
     windows: Sequence[WindowRecord],
     known: Landed,
     *,
-    copied: bool = False,
-    through: Lsn | None = None,
-) -> TablePlan:
-    """Order the windows of one rebuild, after its copy where that is to be loaded.
-
-    Raises LakeError: "schema-change" when a landed row does not belong into the table, "landing-file-missing".
-    """
-    goal = rebuild.goal_lsn
-    copy_of = Copied(rebuild.facts, rebuild.snapshot)
-    files, refs = list(fitting(ctx, copy_of, windows, known, goal=goal)), LandedFiles(ctx)
-    cut_inside = goal is not None and any((entry.max_commit_lsn or 0) >= goal for entry, _ in files)
-    overlap = any(window.from_lsn < rebuild.lsn for window in windows)
-    return TablePlan(
-        oid=rebuild.oid,
-        schema=rebuild.schema,
-        table=rebuild.name,
-        target=rebuild.target,
-        identity=rebuild.identity,
-        columns=rebuild.columns,
-        files=refs.fitted(files),
-        copy_files=refs.copied(rebuild, rebuild.columns) if copied else None,
-        copy_snapshot=rebuild.snapshot if overlap else None,
-        expected_snapshot=rebuild.snapshot_id,
-        fresh=rebuild.place,
-        rebuild=rebuild.id,
-        through=through,
-        before=goal if cut_inside else None,
-    )
-
-
-def fitting(
-    ctx: Context, copied: Copied, windows: Sequence[WindowRecord], known: Landed, *, goal: Lsn | None = None
+    goal: Lsn | None = None,
 ) -> Iterator[tuple[FileEntry, Fit]]:
-    """Yield a table's files with changes that its copy may not have seen, up to a goal; raises LakeError("schema-change").
+    """Yield a table's files with changes that its copy's snapshot may not have seen, up to a goal; raises LakeError("schema-change").
 
     A table that is copied again after its columns changed has files of the older shape: they are left out where the copy
     saw everything in them, as a file is whose changes all come after the goal.
     """
-    snapshot, facts = Snapshot.parse(copied.snapshot), copied.facts
     for window in windows:
         for entry in window.files:
             if entry.oid != facts.oid or not _between(entry, snapshot, goal):

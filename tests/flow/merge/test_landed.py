@@ -9,8 +9,8 @@ import pytest
 from penstock.contract.manifest import ChangeCounts, FileEntry
 from penstock.errors import ConfigError, LakeError
 from penstock.flow.load.position import resolve_position
-from penstock.flow.merge import rebuild_plan
-from penstock.flow.merge.rebuild_plan import Copied, Landed
+from penstock.flow.merge import landed
+from penstock.flow.merge.landed import Landed
 from penstock.ledger.records import WindowRecord
 from penstock.lsn import Lsn
 from penstock.shapes.accepted import Accepted
@@ -63,21 +63,21 @@ WINDOWS = [window(10, entry(12)), window(20), window(30, entry(32), entry(33, oi
 
 
 def test_windows_are_due_between_two_places() -> None:
-    assert rebuild_plan.due(WINDOWS, Lsn(20), Lsn(35)) == WINDOWS[1:3]
-    assert rebuild_plan.due(WINDOWS, None) == WINDOWS
-    assert rebuild_plan.due(WINDOWS, Lsn(50)) == []
-    assert rebuild_plan.due(WINDOWS, Lsn(20), Lsn(30)) == WINDOWS[1:2], (
+    assert landed.windows_due(WINDOWS, Lsn(20), Lsn(35)) == WINDOWS[1:3]
+    assert landed.windows_due(WINDOWS, None) == WINDOWS
+    assert landed.windows_due(WINDOWS, Lsn(50)) == []
+    assert landed.windows_due(WINDOWS, Lsn(20), Lsn(30)) == WINDOWS[1:2], (
         "a window from the goal on holds nothing before it"
     )
 
 
 @pytest.mark.parametrize(("most_bytes", "windows"), [(1, 2), (10, 2), (19, 2), (20, 3), (30, 4), (1 << 40, 4)])
 def test_a_chunk_holds_what_fits_and_at_least_one_window_with_changes(most_bytes: int, windows: int) -> None:
-    assert rebuild_plan.chunk(WINDOWS, 1, most_bytes=most_bytes) == WINDOWS[:windows]
+    assert landed.chunk(WINDOWS, 1, most_bytes=most_bytes) == WINDOWS[:windows]
 
 
 def test_a_chunk_of_windows_without_the_table_is_all_of_them() -> None:
-    assert rebuild_plan.chunk(WINDOWS, 3, most_bytes=1) == WINDOWS
+    assert landed.chunk(WINDOWS, 3, most_bytes=1) == WINDOWS
 
 
 def test_a_snapshot_sees_what_had_ended_before_it() -> None:
@@ -90,7 +90,7 @@ def test_a_snapshot_sees_what_had_ended_before_it() -> None:
 def fitting(
     env: PipelineEnv, *windows: WindowRecord, snapshot: str = "700:705:701", goal: Lsn | None = None
 ) -> list[str]:
-    found = rebuild_plan.fitting(env.ctx, Copied(FACTS, snapshot), windows, Landed(RELATIONS), goal=goal)
+    found = landed.fitting(env.ctx, FACTS, Snapshot.parse(snapshot), windows, Landed(RELATIONS), goal=goal)
     return [each.path for each, _ in found]
 
 

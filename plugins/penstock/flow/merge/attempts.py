@@ -1,0 +1,108 @@
+"""One attempt at a cut, or at a chunk of a build: its orders and Spark's answer, how far it is, and whether it waits to be published.
+
+The driver says in a small file how many changes it has brought.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from penstock.errors import LakeError, Trouble
+from penstock.flow.context import Context
+from penstock.flow.watching import watching
+from penstock.jobs.merge_plan import MergePlan, MergeResult
+from penstock.jobs.pointers import Pointer
+from penstock.landing import layout
+from penstock.ledger.table_records import LoadRecord
+from penstock.lsn import Lsn
+
+_WHAT = "merging"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """Hold what Spark was ordered to do, and what it answered."""
+
+    orders: MergePlan
+    result: MergeResult
+
+    @property
+    def pointers(self) -> list[Pointer]:
+        """Return what is to be moved."""
+        pointers = (*(table.pointer for table in self.result.tables), self.result.cuts)
+        return [pointer for pointer in pointers if pointer]
+
+    @property
+    def troubles(self) -> dict[int, Trouble]:
+        """Return what Spark met in the tables that stay behind, by oid."""
+        return {
+            table.oid: Trouble.usual(table.paused_slug, table.paused_reason or "")
+            for table in self.result.tables
+            if table.paused_slug
+        }
+
+
+def read_orders(ctx: Context, attempt: str) -> MergePlan:
+    """Return what Spark was ordered to do by an attempt."""
+    return MergePlan.loads(ctx.landing.read_text(layout.plan_file(ctx.name, attempt)))
+
+
+def is_answered(ctx: Context, attempt: str) -> bool:
+    """Return whether Spark has come to the end of an attempt."""
+    return ctx.landing.exists(layout.result_file(ctx.name, attempt))
+
+
+def read_attempt(ctx: Context, attempt: str) -> Attempt:
+    """Return the orders of an attempt and Spark's answer; raises LakeError("spark-failed") where it gave none."""
+    if not is_answered(ctx, attempt):
+        raise LakeError("spark-failed", f"expected Spark's result of attempt {attempt} in the landing zone, found none")
+    result = MergeResult.loads(ctx.landing.read_text(layout.result_file(ctx.name, attempt)))
+    if (result.pipeline, result.attempt) != (ctx.name, attempt):
+        raise LakeError("spark-failed", f"expected the result of {ctx.name} {attempt}, got that of {result.attempt}")
+    return Attempt(read_orders(ctx, attempt), result)
+
+
+def prepared(ctx: Context) -> str | None:
+    """Return the newest attempt if Spark has prepared it and the ledger knows nothing of its publication."""
+    attempt, cut = ctx.ledger.pipelines.get(ctx.name).merge_attempt, ctx.ledger.merges.last_cut(ctx.name)
+    if attempt is None or (cut and cut.attempt == attempt):
+        return None
+    there = all(ctx.landing.exists(path(ctx.name, attempt)) for path in (layout.plan_file, layout.result_file))
+    return attempt if there else None
+
+
+def about_to_publish(ctx: Context, *, within: float) -> bool:
+    """Return whether a merge has ended its Spark run in the last seconds and has not published yet."""
+    attempt = prepared(ctx)
+    written = ctx.landing.written_at(layout.result_file(ctx.name, attempt)) if attempt else None
+    return written is not None and datetime.now(UTC) - written < timedelta(seconds=within)
+
+
+def built_share(load: LoadRecord, through: Lsn | None, end: Lsn) -> tuple[str, int, int]:
+    """Say which part of the WAL since its copy a table holds that is built, as `ctx.stage` takes it; its copy is a part, too."""
+    done = 0 if through is None else int(through) - int(load.lsn) + 1
+    return f"building {load.qualified}", done, int(end) - int(load.lsn) + 1
+
+
+@contextmanager
+def watched(ctx: Context, attempt: str) -> Iterator[None]:
+    """Tell `ctx.stage` how many rows of an attempt are merged, for as long as the block runs."""
+    if not ctx.is_watched:
+        yield
+        return
+    path, total = layout.progress_file(ctx.name, attempt), 0
+
+    def note_progress() -> None:
+        nonlocal total
+        if ctx.landing.exists(path):
+            said = json.loads(ctx.landing.read_text(path))
+            total = said["rows_due"]
+            ctx.stage(_WHAT, said["rows"], total, said["rows"])
+
+    with watching(note_progress, "penstock-merge-watch"):
+        yield
+    ctx.stage(_WHAT, total, total)

@@ -1,0 +1,159 @@
+"""The one plan of what Spark merges: a cut of all tables, or the next chunk of what is built next to them.
+
+Every plan belongs to a new attempt. An attempt at a cut fences off all older ones; one at a chunk those that were to advance the
+same builds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from penstock.errors import LakeError, LedgerError
+from penstock.flow import landing_mark, table_status
+from penstock.flow.context import Context
+from penstock.flow.merge import lake_state
+from penstock.flow.merge.attempts import built_share
+from penstock.flow.merge.due import due, evolved, mergeable
+from penstock.flow.merge.landed import Landed, chunk, landed_relations, windows_due
+from penstock.flow.merge.publish import adopt_half_published, cuts_snapshot
+from penstock.flow.merge.table_plan import LandedFiles, build_plan, table_plan, with_pointers
+from penstock.jobs.merge_plan import MergePlan, TablePlan
+from penstock.landing import layout
+from penstock.ledger import new_attempt
+from penstock.ledger.records import WindowRecord
+from penstock.ledger.table_records import LoadRecord
+from penstock.lsn import Lsn
+from penstock.units import several
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Ask for all that is due: `force` asks for a cut even where that is nothing.
+
+    The `last` of an era is that of a pipeline that is halted: what was landed before its slot was left behind.
+    """
+
+    force: bool = False
+    last: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Build:
+    """Ask for the next chunk of each of these loads that are built, without a cut."""
+
+    loads: Sequence[LoadRecord]
+
+
+NEXT_CUT = Cut()
+
+
+def plan(ctx: Context, scope: Cut | Build = NEXT_CUT) -> str | None:
+    """Write the orders of a new attempt; return the attempt, or None where nothing is due for a cut.
+
+    Raises LakeError("rebuild-given-up" | "range-unavailable") for a load that cannot be built.
+    """
+    with ctx.ledger.session():
+        landing_mark.require(ctx)
+        orders = _cut(ctx, scope) if isinstance(scope, Cut) else _chunks(ctx, scope.loads)
+        if orders is None:
+            return None
+        ctx.landing.write_text(layout.plan_file(ctx.name, orders.attempt), orders.dumps())
+        if isinstance(scope, Build):
+            ctx.ledger.loads.run(ctx.name, ids=[each.id for each in scope.loads], run=orders.attempt)
+        return orders.attempt
+
+
+def _cut(ctx: Context, scope: Cut) -> MergePlan | None:
+    ctx.ledger.pipelines.take_place(ctx.name, ctx.pipeline.lake_place)
+    adopt_half_published(ctx)
+    if scope.last and (problem := lake_state.problem(ctx)):
+        ctx.progress(f"what is landed comes with the copies, it cannot be merged first: {problem}")
+        return None
+    found = due(ctx, force=scope.force, last=scope.last)
+    if found is None:
+        return None
+    attempt = ctx.ledger.merges.begin(ctx.name, halted=scope.last)
+    last_cut = cuts_snapshot(ctx)
+    if last_cut != (found.last_cut.cuts_snapshot_id if found.last_cut else None):
+        raise LedgerError(
+            "ledger-conflict",
+            f"expected no cut of {ctx.name} while one was planned, but another run has published one; merge again",
+        )
+    queue, switches, fits = mergeable(ctx, found)
+    wider, landed = evolved(queue), LandedFiles(ctx)
+    planned = [table_plan(ctx, each, queue, fits, landed, evolve=each.oid in wider) for each in queue.tables]
+    tables, shown = with_pointers(ctx, queue, planned + switches)
+    complete = ctx.ledger.windows.complete_time(ctx.name, queue.upto)
+    first = min((table.complete_through or Lsn(0) for table in queue.tables), default=queue.upto)
+    return replace(
+        _orders(ctx, attempt, tables, queue.pipeline.era, (first, queue.upto)),
+        cut=True,
+        cuts_expected_snapshot=last_cut,
+        cuts_shown=shown,
+        cuts_anew=any(each.fresh or each.copy_files is not None for each in tables),
+        source_time=complete.isoformat() if complete else None,
+        renames=queue.renames,
+    )
+
+
+def _chunks(ctx: Context, loads: Sequence[LoadRecord]) -> MergePlan:
+    """Order the next chunk of each: its copy where that is not loaded yet, and the windows since."""
+    pipeline = ctx.ledger.pipelines.get(ctx.name)
+    position = pipeline.position or Lsn(0)
+    first = min(each.after or position for each in loads)
+    windows = [window for window in ctx.ledger.windows.all(ctx.name, after=first) if window.upto_lsn <= position]
+    known, tables = landed_relations(ctx), []
+    for each in loads:
+        end = position if each.goal_lsn is None else each.goal_lsn
+        copied = each.through_lsn is None
+        due_ = windows_due(windows, each.after, each.goal_lsn)
+        chosen = chunk(due_, each.oid, most_bytes=ctx.pipeline.merge.rebuild_bytes)
+        through = end if len(chosen) == len(due_) else chosen[-1].upto_lsn
+        ctx.progress(
+            f"{each.qualified}: {'the copy and ' if copied else ''}{len(chosen)} of {several(len(due_), 'window')} next, "
+            f"through {through}; {several(each.built_rows, 'row')} so far"
+        )
+        ctx.stage(*built_share(each, each.through_lsn, end))
+        tables.append(_chunk_plan(ctx, each, chosen, known, copied=copied, through=through))
+    return _orders(ctx, new_attempt(), tables, pipeline.era, (first, position))
+
+
+def _chunk_plan(
+    ctx: Context, load: LoadRecord, windows: Sequence[WindowRecord], known: Landed, *, copied: bool, through: Lsn
+) -> TablePlan:
+    try:
+        return build_plan(ctx, load, windows, known, copied=copied, through=through)
+    except LakeError as error:
+        if error.slug == "schema-change":
+            table_status.give_up(ctx, load, error.message)
+            raise LakeError("rebuild-given-up", error.message) from None
+        if error.slug != "landing-file-missing":
+            raise
+        # what is merged already is missed by this rebuild alone: no reason to halt the pipeline
+        raise LakeError("range-unavailable", f"{error.message}: resync {load.qualified}") from None
+
+
+def _orders(ctx: Context, attempt: str, tables: Sequence[TablePlan], era: int, between: tuple[Lsn, Lsn]) -> MergePlan:
+    """Return the orders of an attempt that records no cut."""
+    pipeline = ctx.pipeline
+    from_lsn, upto_lsn = between
+    return MergePlan(
+        pipeline=ctx.name,
+        attempt=attempt,
+        catalog=pipeline.lake.catalog,
+        namespace=pipeline.namespace,
+        from_lsn=from_lsn,
+        upto_lsn=upto_lsn,
+        tables=tuple(tables),
+        skip_commit_lsns=tuple(Lsn.parse(text) for text in pipeline.merge.skip_transactions),
+        on_conflict=pipeline.merge.on_conflict,
+        on_misfit=pipeline.merge.on_misfit,
+        parallel_tables=pipeline.spark.parallel_tables,
+        table_properties=dict(pipeline.lake.properties),
+        era=era,
+        cut=False,
+        landing_uri=pipeline.landing.uri,
+        landing_options=dict(pipeline.landing.options),
+        task_memory=pipeline.spark.task_memory,
+    )
