@@ -78,7 +78,7 @@ def test_one_loop_reads_tables_again_and_everything_that_reads_asks_it() -> None
             if isinstance(node, ast.Call) and ast.unparse(node.func) in ("retried", "read_tables", "copy_tables"):
                 callers.add(f"{path.relative_to(FLOW)}: {ast.unparse(node.func)}")
 
-    assert loops == ["load/read.py", "verify/compare.py"], "verify reads for no lake, and has a loop of its own"
+    assert loops == ["load/read.py"]
     assert callers == {
         "load/bootstrap.py: read_tables",
         "load/fetch.py: read_tables",
@@ -86,4 +86,5 @@ def test_one_loop_reads_tables_again_and_everything_that_reads_asks_it() -> None
         "load/read.py: retried",
         "load/run.py: read_tables",
         "load/run.py: retried",
+        "verify/compare.py: retried",
     }

@@ -19,6 +19,7 @@ from penstock.compare.report import ComparedColumn, ComparedTable, Comparison, T
 from penstock.compare.rows import compare_table, fingerprint
 from penstock.errors import LakeError, PenstockError
 from penstock.flow.context import Context
+from penstock.flow.load.read import retried
 from penstock.ledger.table_records import TableRecord
 from penstock.ledger.verifications import KeyShare
 from penstock.shapes import partition_bounds
@@ -146,22 +147,26 @@ def compare(
     such as an object store's. A table that cannot be read is reported, and the others are compared. Raises SourceError,
     LedgerError or LakeError for what concerns all of them.
     """
-    left = [Chosen(record) for record in (known_tables(ctx) if records is None else records)]
+    left = {record.oid: Chosen(record) for record in (known_tables(ctx) if records is None else records)}
     found: dict[int, TableComparison] = {}
     with open_lake(ctx, lake_properties) as lake:
-        for _ in range(TRIES):
+
+        def compare_left(_: Collection[int]) -> Mapping[int, PenstockError]:
             with export_snapshot(ctx.source, what=f"{ctx.name}:compare") as now:
                 comparer = Comparer(ctx, now, "compare")
                 ctx.stage("comparing tables", 0, len(left))
-                for done, side in enumerate(comparer.source_sides(left), 1):
+                for done, side in enumerate(comparer.source_sides(list(left.values())), 1):
                     compared_now = comparer.with_lake(side, lambda record: lake.table(record.target))
                     found[side.chosen.record.oid] = compared_now
                     for line in compared_now.lines():
                         ctx.progress(line)
                     ctx.stage("comparing tables", done, len(left))
-            left = [each for each in left if found[each.record.oid].rewritten]
-            if not left:
-                break
+            rewritten = {oid: found[oid].trouble for oid in left if found[oid].rewritten}
+            for oid in left.keys() - rewritten:
+                del left[oid]
+            return {oid: error for oid, error in rewritten.items() if error is not None}
+
+        retried(lambda _: bool(left), compare_left, TRIES)
     return Comparison(tuple(found.values()))
 
 
