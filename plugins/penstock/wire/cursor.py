@@ -77,6 +77,14 @@ class Cursor:
             raise self.unknown(field, f"0 to {highest}", str(flags), at)
         return flags
 
+    def flag(self, field: str) -> bool:
+        """Take a byte of flags of which one is known."""
+        return self.flags(field, 1) == 1
+
+    def unused(self, field: str) -> None:
+        """Take a byte of flags of which none is known."""
+        self.flags(field, 0)
+
     def string(self, field: str) -> str:
         """Take text up to its NUL byte."""
         start = self._at

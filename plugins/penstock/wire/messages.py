@@ -196,25 +196,20 @@ class StreamAbort:
 
 
 @dataclass(frozen=True, slots=True)
-class BeginPrepare:
+class _Prepared:
+    prepare_lsn: Lsn
+    end_lsn: Lsn
+    prepare_time: int
+    xid: int
+    gid: str
+
+
+class BeginPrepare(_Prepared):
     """Open a transaction that is being prepared."""
 
-    prepare_lsn: Lsn
-    end_lsn: Lsn
-    prepare_time: int
-    xid: int
-    gid: str
 
-
-@dataclass(frozen=True, slots=True)
-class Prepare:
+class Prepare(_Prepared):
     """Close a transaction that is now prepared."""
-
-    prepare_lsn: Lsn
-    end_lsn: Lsn
-    prepare_time: int
-    xid: int
-    gid: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,15 +235,8 @@ class RollbackPrepared:
     gid: str
 
 
-@dataclass(frozen=True, slots=True)
-class StreamPrepare:
+class StreamPrepare(_Prepared):
     """Prepare a streamed transaction."""
-
-    prepare_lsn: Lsn
-    end_lsn: Lsn
-    prepare_time: int
-    xid: int
-    gid: str
 
 
 Change = Insert | Update | Delete | Truncate

@@ -8,7 +8,6 @@ that one refuses.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -17,7 +16,7 @@ from penstock.lsn import Lsn
 from penstock.wire import messages as m
 from penstock.wire import readers
 from penstock.wire.cursor import NEXT_STEP, Cursor
-from penstock.wire.readers import Relations
+from penstock.wire.readers import PREPARED, UNUSED, Reader, Relations, fields
 
 
 class Within(Enum):
@@ -42,7 +41,7 @@ class Place:
 class Rule:
     """Name the reader of a message and the places where it may stand."""
 
-    read: Callable[[Cursor, Relations], m.PlainMessage]
+    read: Reader
     within: frozenset[Within]
     streamed: bool = False  # carries an xid within a stream block
 
@@ -51,26 +50,50 @@ _OUTSIDE = frozenset({Within.NOTHING})
 _INSIDE = frozenset(Within) - _OUTSIDE
 
 RULES: dict[str, Rule] = {
-    "B": Rule(readers.read_begin, _OUTSIDE),
-    "C": Rule(readers.read_commit, frozenset({Within.TRANSACTION})),
-    "O": Rule(readers.read_origin, _INSIDE),
+    "B": Rule(fields(m.Begin, "lsn final LSN", "timestamp commit time", "int32 xid"), _OUTSIDE),
+    "C": Rule(
+        fields(m.Commit, UNUSED, "lsn commit LSN", "lsn end LSN", "timestamp commit time"),
+        frozenset({Within.TRANSACTION}),
+    ),
+    "O": Rule(fields(m.Origin, "lsn commit LSN", "string origin name"), _INSIDE),
     "R": Rule(readers.read_relation, _INSIDE, streamed=True),
     "Y": Rule(readers.read_type, _INSIDE, streamed=True),
     "I": Rule(readers.read_insert, _INSIDE, streamed=True),
     "U": Rule(readers.read_update, _INSIDE, streamed=True),
     "D": Rule(readers.read_delete, _INSIDE, streamed=True),
     "T": Rule(readers.read_truncate, _INSIDE, streamed=True),
-    "M": Rule(readers.read_message, frozenset(Within), streamed=True),
-    "S": Rule(readers.read_stream_start, _OUTSIDE),
-    "E": Rule(readers.read_stream_stop, frozenset({Within.BLOCK})),
-    "c": Rule(readers.read_stream_commit, _OUTSIDE),
-    "A": Rule(readers.read_stream_abort, _OUTSIDE),
-    "b": Rule(readers.read_begin_prepare, _OUTSIDE),
-    "P": Rule(readers.read_prepare, frozenset({Within.PREPARE})),
-    "K": Rule(readers.read_commit_prepared, _OUTSIDE),
-    "r": Rule(readers.read_rollback_prepared, _OUTSIDE),
-    "p": Rule(readers.read_stream_prepare, _OUTSIDE),
+    "M": Rule(
+        fields(m.LogicalMessage, "flag flags", "lsn LSN", "string prefix", "octets content"),
+        frozenset(Within),
+        streamed=True,
+    ),
+    # streaming of transactions in progress (protocol 2)
+    "S": Rule(fields(m.StreamStart, "int32 xid", "flag first segment"), _OUTSIDE),
+    "E": Rule(fields(m.StreamStop), frozenset({Within.BLOCK})),
+    "c": Rule(
+        fields(m.StreamCommit, "int32 xid", UNUSED, "lsn commit LSN", "lsn end LSN", "timestamp commit time"), _OUTSIDE
+    ),
+    "A": Rule(fields(m.StreamAbort, "int32 xid", "int32 subxid"), _OUTSIDE),
+    # prepared transactions (protocol 3)
+    "b": Rule(fields(m.BeginPrepare, *PREPARED), _OUTSIDE),
+    "P": Rule(fields(m.Prepare, UNUSED, *PREPARED), frozenset({Within.PREPARE})),
+    "K": Rule(
+        fields(m.CommitPrepared, UNUSED, "lsn commit LSN", "lsn end LSN", "timestamp commit time", *PREPARED[3:]),
+        _OUTSIDE,
+    ),
+    "r": Rule(
+        fields(
+            m.RollbackPrepared,
+            UNUSED,
+            *("lsn prepare end LSN", "lsn rollback end LSN", "timestamp prepare time", "timestamp rollback time"),
+            *PREPARED[3:],
+        ),
+        _OUTSIDE,
+    ),
+    "p": Rule(fields(m.StreamPrepare, UNUSED, *PREPARED), _OUTSIDE),
 }
+_PARALLEL_ABORT = fields(m.StreamAbort, "int32 xid", "int32 subxid", "lsn abort LSN", "timestamp abort time")
+"""Of protocol 4 with `streaming 'parallel'`."""
 
 
 class Decoder:
@@ -86,7 +109,7 @@ class Decoder:
         self.place = place or Place()
         self._rules = dict(RULES)
         if parallel_streaming:
-            self._rules["A"] = Rule(readers.read_parallel_stream_abort, _OUTSIDE)
+            self._rules["A"] = Rule(_PARALLEL_ABORT, _OUTSIDE)
 
     def decode(self, data: bytes) -> m.Message:
         """Read one whole message and remember what it says about those that follow."""

@@ -1,37 +1,37 @@
 """One message of pgoutput, protocol 1 to 4, from its bytes: a reader for each, which takes the fields in wire order.
 
-Source: PostgreSQL documentation, "Logical Replication Message Formats", quoted in each reader. What may follow what is the
-grammar's business (`penstock.wire.pgoutput`).
+Source: PostgreSQL documentation, "Logical Replication Message Formats", quoted in each reader; a message that is nothing but fields
+has a reader that names them (`fields`). What may follow what is the grammar's business (`penstock.wire.pgoutput`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import cast
 
 from penstock.errors import ProtocolError
-from penstock.lsn import Lsn
 from penstock.wire import messages as m
 from penstock.wire.cursor import NEXT_STEP, Cursor
 
 Relations = Mapping[int, m.Relation]
+Reader = Callable[[Cursor, Relations], m.PlainMessage]
 
-# --- transactions ---------------------------------------------------------------------------------------------
-
-
-def read_begin(cursor: Cursor, _: Relations) -> m.Begin:
-    """Read B: Int64 final LSN, Int64 commit time, Int32 xid."""
-    return m.Begin(cursor.lsn("final LSN"), cursor.timestamp("commit time"), cursor.int32("xid"))
+UNUSED = "unused flags"
+PREPARED = ("lsn prepare LSN", "lsn end LSN", "timestamp prepare time", "int32 xid", "string gid")
 
 
-def read_commit(cursor: Cursor, _: Relations) -> m.Commit:
-    """Read C: Int8 flags (0), Int64 commit LSN, Int64 end LSN, Int64 commit time."""
-    cursor.flags("flags", 0)
-    return m.Commit(cursor.lsn("commit LSN"), cursor.lsn("end LSN"), cursor.timestamp("commit time"))
+def fields(message: type[m.PlainMessage], *formats: str) -> Reader:
+    """Return the reader of a message that is nothing but fields, each as the cursor's method and the field's name.
 
+    `UNUSED` stands for flags that must be 0 and are no field of ours.
+    """
+    taken = [(getattr(Cursor, method), name) for method, _, name in (each.partition(" ") for each in formats)]
 
-def read_origin(cursor: Cursor, _: Relations) -> m.Origin:
-    """Read O: Int64 commit LSN at the origin, String name."""
-    return m.Origin(cursor.lsn("commit LSN"), cursor.string("origin name"))
+    def read(cursor: Cursor, _: Relations) -> m.PlainMessage:
+        values = [take(cursor, name) for take, name in taken]
+        return message(*(value for value in values if value is not None))
+
+    return read
 
 
 # --- relations and types --------------------------------------------------------------------------------------
@@ -52,7 +52,7 @@ def read_relation(cursor: Cursor, _: Relations) -> m.Relation:
 
 def _column(cursor: Cursor) -> m.RelationColumn:
     """Read a column of R: Int8 flags (1: part of the key), String name, Int32 type oid, Int32 type modifier."""
-    key = cursor.flags("column flags", 1) == 1
+    key = cursor.flag("column flags")
     name = cursor.string("column name")
     return m.RelationColumn(name, cursor.int32("type oid"), cursor.signed32("type modifier"), key)
 
@@ -107,113 +107,30 @@ def _known(cursor: Cursor, relations: Relations) -> m.Relation:
 
 
 def _new(cursor: Cursor, relation: m.Relation) -> tuple[m.Cell, ...]:
-    return tuple(_cell(cursor, relation, column.name) for column in _columns(cursor, relation))
+    return _cells(cursor, relation, "kind of", "nutb")
 
 
 def _old(cursor: Cursor, relation: m.Relation, kind: str) -> m.OldKey | m.OldRow:
-    cells = tuple(_known_cell(cursor, relation, column.name) for column in _columns(cursor, relation))
+    """Read an old tuple; the server puts TOASTed values into WAL there, so `u` cannot be."""
+    cells = cast(tuple[m.KnownCell, ...], _cells(cursor, relation, "kind of old", "ntb"))
     return m.OldKey(cells) if kind == "K" else m.OldRow(cells)
 
 
-def _columns(cursor: Cursor, relation: m.Relation) -> tuple[m.RelationColumn, ...]:
-    """Read the head of TupleData: Int16 count, which is that of the last RELATION message."""
+def _cells(cursor: Cursor, relation: m.Relation, what: str, kinds: str) -> tuple[m.Cell, ...]:
+    """Read TupleData: Int16 count, which is that of the last RELATION message, and so many columns."""
     count = cursor.int16("number of columns")
     if count != len(relation.columns):
         expected = f"{len(relation.columns)} columns of {relation}"
         raise cursor.unknown("number of columns", expected, str(count))
-    return relation.columns
+    return tuple(_cell(cursor, f'column "{column.name}" of {relation}', what, kinds) for column in relation.columns)
 
 
-def _cell(cursor: Cursor, relation: m.Relation, column: str) -> m.Cell:
+def _cell(cursor: Cursor, field: str, what: str, kinds: str) -> m.Cell:
     """Read a column of TupleData: `n` | `u` | `t` Int32 length, text | `b` Int32 length, binary."""
-    kind = cursor.letter(f'kind of column "{column}" of {relation}', "nutb")
-    return m.Missing.UNCHANGED if kind == "u" else _value(cursor, relation, column, kind)
-
-
-def _known_cell(cursor: Cursor, relation: m.Relation, column: str) -> m.KnownCell:
-    """Read a column of an old tuple; the server puts TOASTed values into WAL there, so `u` cannot be."""
-    kind = cursor.letter(f'kind of old column "{column}" of {relation}', "ntb")
-    return _value(cursor, relation, column, kind)
-
-
-def _value(cursor: Cursor, relation: m.Relation, column: str, kind: str) -> m.KnownCell:
-    if kind == "n":
-        return m.Missing.NULL
-    field = f'column "{column}" of {relation}'
-    return m.Text(cursor.text(field)) if kind == "t" else m.Binary(cursor.octets(field))
-
-
-def read_message(cursor: Cursor, _: Relations) -> m.LogicalMessage:
-    """Read M: Int8 flags (1: transactional), Int64 LSN, String prefix, Int32 length, content."""
-    transactional = cursor.flags("flags", 1) == 1
-    return m.LogicalMessage(transactional, cursor.lsn("LSN"), cursor.string("prefix"), cursor.octets("content"))
-
-
-# --- streaming of transactions in progress (protocol 2) ---------------------------------------------------------
-
-
-def read_stream_start(cursor: Cursor, _: Relations) -> m.StreamStart:
-    """Read S: Int32 xid, Int8 first segment (1 or 0)."""
-    return m.StreamStart(cursor.int32("xid"), cursor.flags("first segment", 1) == 1)
-
-
-def read_stream_stop(_cursor: Cursor, _: Relations) -> m.StreamStop:
-    """Read E, which has no fields."""
-    return m.StreamStop()
-
-
-def read_stream_commit(cursor: Cursor, _: Relations) -> m.StreamCommit:
-    """Read c: Int32 xid, Int8 flags (0), Int64 commit LSN, Int64 end LSN, Int64 commit time."""
-    xid = cursor.int32("xid")
-    cursor.flags("flags", 0)
-    return m.StreamCommit(xid, cursor.lsn("commit LSN"), cursor.lsn("end LSN"), cursor.timestamp("commit time"))
-
-
-def read_stream_abort(cursor: Cursor, _: Relations) -> m.StreamAbort:
-    """Read A: Int32 xid, Int32 xid of the subtransaction."""
-    return m.StreamAbort(cursor.int32("xid"), cursor.int32("subxid"))
-
-
-def read_parallel_stream_abort(cursor: Cursor, _: Relations) -> m.StreamAbort:
-    """Read A of protocol 4 with `streaming 'parallel'`: as above, then Int64 abort LSN, Int64 abort time."""
-    xid, subxid = cursor.int32("xid"), cursor.int32("subxid")
-    return m.StreamAbort(xid, subxid, cursor.lsn("abort LSN"), cursor.timestamp("abort time"))
-
-
-# --- prepared transactions (protocol 3) --------------------------------------------------------------------------
-
-
-def read_begin_prepare(cursor: Cursor, _: Relations) -> m.BeginPrepare:
-    """Read b: Int64 prepare LSN, Int64 end LSN, Int64 prepare time, Int32 xid, String gid."""
-    return m.BeginPrepare(*_prepared(cursor, "prepare"))
-
-
-def read_prepare(cursor: Cursor, _: Relations) -> m.Prepare:
-    """Read P: Int8 flags (0), then as b."""
-    cursor.flags("flags", 0)
-    return m.Prepare(*_prepared(cursor, "prepare"))
-
-
-def read_stream_prepare(cursor: Cursor, _: Relations) -> m.StreamPrepare:
-    """Read p: as P."""
-    cursor.flags("flags", 0)
-    return m.StreamPrepare(*_prepared(cursor, "prepare"))
-
-
-def read_commit_prepared(cursor: Cursor, _: Relations) -> m.CommitPrepared:
-    """Read K: Int8 flags (0), Int64 commit LSN, Int64 end LSN, Int64 commit time, Int32 xid, String gid."""
-    cursor.flags("flags", 0)
-    return m.CommitPrepared(*_prepared(cursor, "commit"))
-
-
-def _prepared(cursor: Cursor, what: str) -> tuple[Lsn, Lsn, int, int, str]:
-    lsn, end_lsn, time = cursor.lsn(f"{what} LSN"), cursor.lsn("end LSN"), cursor.timestamp(f"{what} time")
-    return lsn, end_lsn, time, cursor.int32("xid"), cursor.string("gid")
-
-
-def read_rollback_prepared(cursor: Cursor, _: Relations) -> m.RollbackPrepared:
-    """Read r: Int8 flags (0), Int64 prepare end LSN, Int64 rollback end LSN, 2 x Int64 time, Int32 xid, String gid."""
-    cursor.flags("flags", 0)
-    prepared, rolled_back = cursor.lsn("prepare end LSN"), cursor.lsn("rollback end LSN")
-    times = cursor.timestamp("prepare time"), cursor.timestamp("rollback time")
-    return m.RollbackPrepared(prepared, rolled_back, *times, cursor.int32("xid"), cursor.string("gid"))
+    match cursor.letter(f"{what} {field}", kinds):
+        case "t":
+            return m.Text(cursor.text(field))
+        case "b":
+            return m.Binary(cursor.octets(field))
+        case kind:
+            return m.Missing(kind)
