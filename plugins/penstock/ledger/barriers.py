@@ -50,13 +50,11 @@ class Barriers(Part):
 
     def all(self, name: str) -> list[Barrier]:
         """Return the barriers of the present era that no cut has reached, in order."""
-        with self.transaction() as transaction:
-            return transaction.records(Barrier, "barriers/marks", name=name)
+        return self.records(Barrier, "barriers/marks", name=name)
 
     def remove(self, name: str, lsn: Lsn) -> None:
         """Forget a barrier, if it is still there."""
-        with self.transaction() as transaction:
-            transaction.change("barriers/remove_mark", name=name, lsn=lsn)
+        self.change("barriers/remove_mark", name=name, lsn=lsn)
 
     def reached(self, name: str, lsn: Lsn) -> Reached:
         """Look whether there is a cut exactly at this position; raises LedgerError("not-bootstrapped")."""

@@ -15,7 +15,7 @@ from penstock.config.connections import Connection
 from penstock.errors import LakeError
 from penstock.jobs.pointers import Pointer
 from penstock.ledger.iceberg_pointers import move_pointers
-from penstock.ledger.pipelines import find, gaps, lock
+from penstock.ledger.pipelines import find, gaps
 from penstock.ledger.records import GapRecord, PipelineState, Row, WindowRecord
 from penstock.ledger.session import Part, Transaction, listed
 from penstock.ledger.shapes import relations
@@ -122,8 +122,7 @@ class Changelogs(Part):
         `looked_at` is the server's own clock, where that is another: a standby knows the times of commits only.
         """
         note = {"name": name, "lsn": lsn, "at": at, "looked_at": looked_at or at, "begins": False}
-        with self.transaction() as transaction:
-            transaction.change("changelogs/note_source_clock", **note)
+        self.change("changelogs/note_source_clock", **note)
 
     def history(self, name: str) -> HistoryRecord:
         """Return which history is landed; raises LedgerError("not-bootstrapped")."""
@@ -164,8 +163,7 @@ class Changelogs(Part):
         Raises LakeError: "publish-conflict", "catalog-unreachable"; LedgerError("ledger-unreachable").
         """
         between = {"from_time": fill.from_time, "upto_time": fill.upto_time}
-        with self.transaction() as transaction:
-            lock(transaction, name)
+        with self.transaction(lock=name) as transaction:
             names = {called(table.target) for table in tables_of(transaction, name)} if called else set()
             if called and (renamed := [".".join(table.target) for table in fill.tables if table.target not in names]):
                 raise LakeError(
@@ -199,10 +197,7 @@ class Changelogs(Part):
         self, name: str, *, since: datetime | None = None, before: datetime | None = None, limit: int | None = _RECENT
     ) -> list[FillRecord]:
         """Return the filled intervals that overlap a time, the newest first; all of them with `limit` None."""
-        with self.transaction() as transaction:
-            return transaction.records(
-                FillRecord, "changelogs/fills", name=name, from_time=since, upto_time=before, limit=limit
-            )
+        return self.records(FillRecord, "changelogs/fills", name=name, from_time=since, upto_time=before, limit=limit)
 
 
 def _history(transaction: Transaction, name: str) -> HistoryRecord:

@@ -41,20 +41,16 @@ class Events(Part):
         Without `first` only what changes an earlier note is noted.
         """
         facts = {"slug": slug, "level": level, "table_oid": table_oid, "message": message, "first": first}
-        with self.transaction() as transaction:
-            return bool(transaction.change("events/add_event_on_change", name=name, details="{}", **facts))
+        return bool(self.change("events/add_event_on_change", name=name, details="{}", **facts))
 
     def all(self, name: str, *, limit: int = 20) -> list[EventRecord]:
         """Return the newest events, newest first."""
-        with self.transaction() as transaction:
-            return transaction.records(EventRecord, "events/events", name=name, limit=limit)
+        return self.records(EventRecord, "events/events", name=name, limit=limit)
 
     def unannounced(self, name: str, slug: str) -> list[UnannouncedRecord]:
         """Return the events of a slug that nobody was told of, the oldest first."""
-        with self.transaction() as transaction:
-            return transaction.records(UnannouncedRecord, "events/unannounced", name=name, slug=slug)
+        return self.records(UnannouncedRecord, "events/unannounced", name=name, slug=slug)
 
     def note_announced(self, name: str, numbers: Sequence[int]) -> None:
         """Note that those who asked for it were told of these events."""
-        with self.transaction() as transaction:
-            transaction.change("events/note_announced", name=name, numbers=list(numbers))
+        self.change("events/note_announced", name=name, numbers=list(numbers))

@@ -116,19 +116,16 @@ class SlotHealth(Part):
 
     def clock(self) -> datetime:
         """Return the ledger's time."""
-        with self.transaction() as transaction:
-            ((at,),) = transaction.rows("health/clock")
+        ((at,),) = self.rows("health/clock")
         return cast(datetime, at)
 
     def record_slot_samples(self, name: str, samples: Iterable[SlotSample]) -> None:
         """Note what a health check saw of the slots."""
-        with self.transaction() as transaction:
-            transaction.change("health/add_slot_samples", name=name, samples=listed(samples))
+        self.change("health/add_slot_samples", name=name, samples=listed(samples))
 
     def record_lake_sample(self, name: str, *, at: datetime, as_of: datetime | None) -> None:
         """Note how the lake stands: readers see the source as of `as_of`, and at the source it is `at`."""
-        with self.transaction() as transaction:
-            transaction.change("health/add_lake_sample", name=name, at=at, as_of=as_of)
+        self.change("health/add_lake_sample", name=name, at=at, as_of=as_of)
 
     def slot_samples(
         self, name: str, slot: str, *, since: datetime | None = None, limit: int = 1000
@@ -147,19 +144,16 @@ class SlotHealth(Part):
 
     def alarms(self, name: str, *, open_only: bool = True, limit: int = _RECENT) -> list[AlarmRecord]:
         """Return the open alarms and those whose end is still to be sent; or all, newest first."""
-        with self.transaction() as transaction:
-            return transaction.records(AlarmRecord, "health/alarms", name=name, open=open_only, limit=limit)
+        return self.records(AlarmRecord, "health/alarms", name=name, open=open_only, limit=limit)
 
     def late_work(self, name: str) -> LateWork:
         """Return until when work that has a schedule was done."""
-        with self.transaction() as transaction:
-            (found,) = transaction.records(LateWork, "health/late_work", name=name)
+        (found,) = self.records(LateWork, "health/late_work", name=name)
         return found
 
     def open_copies(self, name: str) -> list[OpenCopy]:
         """Return the copies and rebuilds under way, the one that got on least lately first."""
-        with self.transaction() as transaction:
-            return transaction.records(OpenCopy, "health/open_copies", name=name)
+        return self.records(OpenCopy, "health/open_copies", name=name)
 
     def reconcile_alarms(
         self,
@@ -184,10 +178,8 @@ class SlotHealth(Part):
 
     def note_alert_sent(self, number: int, *, at: datetime) -> None:
         """Note that an alarm, or its end, was delivered."""
-        with self.transaction() as transaction:
-            transaction.change("health/note_alert_sent", number=number, at=at)
+        self.change("health/note_alert_sent", number=number, at=at)
 
     def trim(self, name: str, *, before: datetime) -> None:
         """Forget samples and closed alarms from before that time."""
-        with self.transaction() as transaction:
-            transaction.change("health/trim", name=name, before=before)
+        self.change("health/trim", name=name, before=before)

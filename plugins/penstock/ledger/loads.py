@@ -177,8 +177,7 @@ class Loads(Part):
         Raises LedgerError("ledger-conflict") when another copy of the table was started meanwhile.
         """
         chosen = {"name": name, "copy_id": copy_id, "oid": oid}
-        with self.transaction() as transaction:
-            lock(transaction, name)
+        with self.transaction(lock=name) as transaction:
             finished = transaction.change("loads/finish_copy", **_landed(files), **chosen)
             of_table = transaction.change("tables/finish_copy_of_table", **chosen)
             found = loads(transaction, name, COPIES, copy_id=copy_id, oid=oid, kept=True)
@@ -212,8 +211,7 @@ class Loads(Part):
     def reshape(self, name: str, load_id: str, facts: TableFacts) -> None:
         """Take over columns that were added at the source meanwhile."""
         columns = listed(facts.columns)
-        with self.transaction() as transaction:
-            lock(transaction, name)
+        with self.transaction(lock=name) as transaction:
             accepted = Jsonb(facts.accepted.to_json())
             transaction.change("loads/reshape_load", name=name, id=load_id, columns=columns, accepted=accepted)
 
@@ -256,8 +254,7 @@ class Loads(Part):
             "message": reason,
             "details": "{}",
         }
-        with self.transaction() as transaction:
-            lock(transaction, name)
+        with self.transaction(lock=name) as transaction:
             if give_up(transaction, name, reason, id=load.id):
                 transaction.change("events/add_event_on_change", name=name, first=True, **event)
 

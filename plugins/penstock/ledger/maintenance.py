@@ -15,7 +15,6 @@ from psycopg.types.json import Jsonb
 
 from penstock.jobs.maintenance_plan import OldTable, TableReport
 from penstock.ledger.loads import COPIES, loads
-from penstock.ledger.pipelines import lock
 from penstock.ledger.records import Row
 from penstock.ledger.session import Part, listed
 from penstock.ledger.table_records import LoadRecord
@@ -87,8 +86,7 @@ class Maintenance(Part):
 
     def begin(self, name: str, attempt: str, *, dry_run: bool) -> None:
         """Note that a run has begun."""
-        with self.transaction() as transaction:
-            transaction.change("maintenance/begin_maintenance", name=name, attempt=attempt, dry_run=dry_run)
+        self.change("maintenance/begin_maintenance", name=name, attempt=attempt, dry_run=dry_run)
 
     def move_compacted(self, name: str, attempt: str, tables: Sequence[tuple[TableReport, int | None]]) -> int:
         """Take over main's snapshots after compaction, each with the one that was expected before; return how many.
@@ -96,8 +94,7 @@ class Maintenance(Part):
         None is taken over once a merge has begun after `attempt`: that merge knows the old ones, which are kept.
         """
         rows = [{"oid": t.oid, "expected": expected, "snapshot_id": t.snapshot_id} for t, expected in tables]
-        with self.transaction() as transaction:
-            lock(transaction, name)
+        with self.transaction(lock=name) as transaction:
             return transaction.change("maintenance/move_compacted", name=name, attempt=attempt, tables=listed(rows))
 
     def end(self, name: str, attempt: str, report: dict[str, Any], message: str) -> None:
@@ -109,13 +106,11 @@ class Maintenance(Part):
 
     def fail(self, name: str, attempt: str, slug: str) -> None:
         """Note which condition ended a run."""
-        with self.transaction() as transaction:
-            transaction.change("maintenance/end_maintenance", name=name, attempt=attempt, report=None, error=slug)
+        self.change("maintenance/end_maintenance", name=name, attempt=attempt, report=None, error=slug)
 
     def all(self, name: str, *, limit: int = 1) -> list[MaintenanceRecord]:
         """Return the newest runs, newest first."""
-        with self.transaction() as transaction:
-            return transaction.records(MaintenanceRecord, "maintenance/maintenances", name=name, limit=limit)
+        return self.records(MaintenanceRecord, "maintenance/maintenances", name=name, limit=limit)
 
     def see_old_tables(self, name: str, tables: Sequence[OldTable]) -> list[OldTableRecord]:
         """Note tables that are set aside, and return all that are known, since when."""
@@ -135,16 +130,14 @@ class Maintenance(Part):
 
         The last cut stays; of each UTC day the last one stays until `daily_before`.
         """
-        with self.transaction() as transaction:
-            lock(transaction, name)
+        with self.transaction(lock=name) as transaction:
             transaction.change("maintenance/trim_events", name=name, before=before)
             transaction.change("health/trim", name=name, before=before)
             transaction.change("maintenance/trim_cuts", name=name, before=cuts_before, daily_before=daily_before)
 
     def old_windows(self, name: str, *, before: datetime) -> list[ForgottenWindow]:
         """Return the windows that `forget_landed` would forget now."""
-        with self.transaction() as transaction:
-            return transaction.records(ForgottenWindow, "maintenance/old_windows", name=name, before=before)
+        return self.records(ForgottenWindow, "maintenance/old_windows", name=name, before=before)
 
     def forget_landed(self, name: str, *, before: datetime) -> Forgotten:
         """Forget the windows and copies that are older than a time and that nothing needs.
@@ -152,8 +145,7 @@ class Maintenance(Part):
         A merge that is due, a copy that is not loaded yet, and a paused table keep what they need, however old. A
         copy is forgotten with the first window that a replay of it would need.
         """
-        with self.transaction() as transaction:
-            lock(transaction, name)
+        with self.transaction(lock=name) as transaction:
             old = transaction.records(ForgottenWindow, "maintenance/old_windows", name=name, before=before)
             eras, from_lsns = [window.era for window in old], [window.from_lsn for window in old]
             transaction.change("maintenance/trim_windows", name=name, eras=eras, from_lsns=from_lsns)

@@ -17,7 +17,6 @@ from penstock.codec import plain
 from penstock.errors import Trouble
 from penstock.jobs.pointers import place_of
 from penstock.ledger.loads import give_up
-from penstock.ledger.pipelines import lock
 from penstock.ledger.records import Publishing
 from penstock.ledger.session import Part, listed
 from penstock.ledger.table_records import TableRecord
@@ -37,8 +36,7 @@ class Membership(Part):
         at once. Raises LakeError("target-clash").
         """
         chosen = {"name": name, "oid": table.oid}
-        with self.transaction() as transaction:
-            lock(transaction, name)
+        with self.transaction(lock=name) as transaction:
             transaction.change("membership/drop_former", target=list(table.target), **chosen)
             save(transaction, name, [table])
             namespace, target = place_of(table.target)
@@ -54,8 +52,7 @@ class Membership(Part):
         Its open rebuild in place is given up.
         With `discard` its lake table is to be dropped as soon as it is `dropped` itself.
         """
-        with self.transaction() as transaction:
-            lock(transaction, name)
+        with self.transaction(lock=name) as transaction:
             if transaction.change("membership/leave_table", name=name, oid=oid, left_lsn=through, discard=discard):
                 give_up(transaction, name, "the table left the publication", oids=[oid])
                 transaction.change("loads/forget_copies", name=name, oids=[oid], loaded=False)
@@ -80,8 +77,7 @@ class Membership(Part):
         """
         oids = list(tables)
         rows = [{"oid": oid, "membership": None if new is None else list(new)} for oid, new in tables.items()]
-        with self.transaction() as transaction:
-            lock(transaction, name)
+        with self.transaction(lock=name) as transaction:
             if publishing is not None:
                 transaction.change("pipelines/note_publishing", name=name, publishing=Jsonb(plain(publishing)))
             known = [table for table in tables_of(transaction, name) if table.oid in tables and table.left_lsn is None]
@@ -104,8 +100,7 @@ class Membership(Part):
 
         They are those that joined, and those that are paused until they are copied, if wanted: for the latter the time grows.
         """
-        with self.transaction() as transaction:
-            lock(transaction, name)
+        with self.transaction(lock=name) as transaction:
             chosen = {"joined": joined, "paused": paused}
             return [oid for (oid,) in transaction.rows("membership/announce", name=name, every=every, **chosen)]
 
@@ -117,8 +112,7 @@ class Membership(Part):
 
     def discarded(self, name: str, oid: int) -> None:
         """Note that the lake table of a dropped table is gone; again, or for one that came back, changes nothing."""
-        with self.transaction() as transaction:
-            lock(transaction, name)
+        with self.transaction(lock=name) as transaction:
             transaction.change("membership/discarded", name=name, oid=oid)
 
 

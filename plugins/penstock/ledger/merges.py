@@ -17,7 +17,7 @@ from penstock.jobs.pointers import Place, Pointer, Rename
 from penstock.ledger.advisory_lock import new_attempt
 from penstock.ledger.iceberg_pointers import move_pointers
 from penstock.ledger.merge_queue import PublishedTable
-from penstock.ledger.pipelines import lock, lock_active
+from penstock.ledger.pipelines import lock_active
 from penstock.ledger.records import CutRecord, MovedRecord
 from penstock.ledger.session import Part, Transaction, listed
 from penstock.ledger.tables import stop
@@ -81,8 +81,7 @@ class Merges(Part):
         or a table changed its state meanwhile), "pipeline-halted", "ledger-unreachable" (the outcome is unknown: ask
         again).
         """
-        with self.transaction() as transaction:
-            lock(transaction, name)
+        with self.transaction(lock=name) as transaction:
             published = _cut(transaction, name, new.attempt)
             if published is not None:
                 return published
@@ -101,8 +100,7 @@ class Merges(Part):
 
         Tables keep the states that need a person. Raises LedgerError("ledger-conflict") when its position is not even staged.
         """
-        with self.transaction() as transaction:
-            lock(transaction, name)
+        with self.transaction(lock=name) as transaction:
             published = _cut(transaction, name, new.attempt)
             if published is not None:
                 return published
@@ -120,13 +118,11 @@ class Merges(Part):
 
     def moved(self, name: str, attempt: str) -> list[MovedRecord]:
         """Return the tables that moved in the cut of this attempt."""
-        with self.transaction() as transaction:
-            return transaction.records(MovedRecord, "merges/moved", name=name, attempt=attempt)
+        return self.records(MovedRecord, "merges/moved", name=name, attempt=attempt)
 
     def cuts(self, name: str, *, limit: int = 20) -> list[CutRecord]:
         """Return the newest cuts, newest first."""
-        with self.transaction() as transaction:
-            return transaction.records(CutRecord, "merges/cuts", name=name, attempt=None, lsn=None, limit=limit)
+        return self.records(CutRecord, "merges/cuts", name=name, attempt=None, lsn=None, limit=limit)
 
 
 def _record(transaction: Transaction, name: str, new: NewCut) -> CutRecord:

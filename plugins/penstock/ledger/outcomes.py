@@ -33,20 +33,16 @@ class Outcomes(Part):
 
     def failed(self, name: str, dag: str, task: str, run_id: str, *, slug: str | None = None) -> None:
         """Note that a task has failed for good; a pipeline that the ledger does not know has no outcomes."""
-        with self.transaction() as transaction:
-            transaction.change("outcomes/note_failure", name=name, dag=dag, task=task, run_id=run_id, slug=slug)
+        self.change("outcomes/note_failure", name=name, dag=dag, task=task, run_id=run_id, slug=slug)
 
     def succeeded(self, name: str, dag: str, task: str, run_id: str, *, last: bool) -> None:
         """Note that a task has succeeded; with the `last` one of its DAG, all that earlier runs failed at is over."""
-        with self.transaction() as transaction:
-            transaction.change("outcomes/note_success", name=name, dag=dag, task=task, run_id=run_id, last=last)
+        self.change("outcomes/note_success", name=name, dag=dag, task=task, run_id=run_id, last=last)
 
     def spent(self, name: str, dag: str, *, seconds: float, cpu_seconds: float) -> None:
         """Note what a task has used, however it ended."""
-        with self.transaction() as transaction:
-            transaction.change("outcomes/note_spent", name=name, dag=dag, seconds=seconds, cpu_seconds=cpu_seconds)
+        self.change("outcomes/note_spent", name=name, dag=dag, seconds=seconds, cpu_seconds=cpu_seconds)
 
     def all(self, name: str) -> list[TaskOutcome]:
         """Return how every task ended last."""
-        with self.transaction() as transaction:
-            return transaction.records(TaskOutcome, "outcomes/outcomes", name=name)
+        return self.records(TaskOutcome, "outcomes/outcomes", name=name)

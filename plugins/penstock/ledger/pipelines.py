@@ -12,7 +12,7 @@ from psycopg.types.json import Jsonb
 from penstock.codec import plain
 from penstock.errors import ConfigError, LedgerError
 from penstock.ledger.records import GapRecord, PipelineRecord, Publishing
-from penstock.ledger.session import Part, Transaction
+from penstock.ledger.session import Part, Transaction, unknown
 from penstock.lsn import Lsn
 
 
@@ -26,8 +26,7 @@ class Pipelines(Part):
 
     def all(self) -> list[PipelineRecord]:
         """Return every pipeline, by name."""
-        with self.transaction() as transaction:
-            return transaction.records(PipelineRecord, "pipelines/pipelines", name=None)
+        return self.records(PipelineRecord, "pipelines/pipelines", name=None)
 
     def register(self, name: str, *, database: str, slot: str, publication: str) -> PipelineRecord:
         """Make a pipeline known; one that was torn down begins a new era, any other with a slot stays as it is.
@@ -69,8 +68,7 @@ class Pipelines(Part):
 
     def note_publishing(self, name: str, publishing: Publishing) -> None:
         """Note how the publication publishes when a slot is about to be made, or nothing was noted before."""
-        with self.transaction() as transaction:
-            lock(transaction, name)
+        with self.transaction(lock=name) as transaction:
             transaction.change("pipelines/note_publishing", name=name, publishing=Jsonb(plain(publishing)))
 
     def note_landing(self, name: str, mark: str, *, marked: bool) -> PipelineRecord:
@@ -83,8 +81,7 @@ class Pipelines(Part):
 
     def in_place(self, name: str, place: str) -> str | None:
         """Return another pipeline whose lake's tables lie in a place, None where it is free."""
-        with self.transaction() as transaction:
-            return next((other for (other,) in transaction.rows("pipelines/in_place", name=name, place=place)), None)
+        return next((other for (other,) in self.rows("pipelines/in_place", name=name, place=place)), None)
 
     def take_place(self, name: str, place: str) -> None:
         """Note where the lake's tables lie; raises ConfigError("config-invalid") where those of another pipeline do."""
@@ -95,8 +92,7 @@ class Pipelines(Part):
 
     def note_unproved(self, name: str, lsn: Lsn | None) -> None:
         """Note from where on the source has another history than the one that was read; None once it is proved to be that one."""
-        with self.transaction() as transaction:
-            lock(transaction, name)
+        with self.transaction(lock=name) as transaction:
             transaction.change("pipelines/note_unproved", name=name, lsn=lsn)
 
     def record_slot(self, name: str, *, consistent_point: Lsn, source_time: datetime | None = None) -> PipelineRecord:
@@ -171,12 +167,12 @@ def find(transaction: Transaction, name: str) -> PipelineRecord:
     """Return a pipeline; raises LedgerError("not-bootstrapped") for one that is not registered."""
     for record in transaction.records(PipelineRecord, "pipelines/pipelines", name=name):
         return record
-    raise LedgerError("not-bootstrapped", f"expected the ledger to know pipeline {name}, it does not; bootstrap it")
+    raise unknown(name)
 
 
 def lock(transaction: Transaction, name: str) -> PipelineRecord:
     """Return a pipeline and keep every other change of it waiting until this transaction ends."""
-    transaction.rows("pipelines/lock_pipeline", name=name)
+    transaction.lock(name)
     return find(transaction, name)
 
 

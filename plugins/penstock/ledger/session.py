@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import errors as pg
 from psycopg.adapt import Dumper, Loader
-from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from penstock import sql
@@ -71,7 +70,7 @@ class Transaction:
 
     def change(self, statement: str, **values: Any) -> int:
         """Run a statement and return how many rows it touched."""
-        return self.connection.execute(sql.load(f"ledger/{statement}").encode(), values).rowcount
+        return self._run(statement, values).rowcount
 
     def note(
         self,
@@ -89,7 +88,7 @@ class Transaction:
 
     def rows(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
         """Run a query and return its rows."""
-        return self.connection.execute(sql.load(f"ledger/{statement}").encode(), values).fetchall()
+        return self._run(statement, values).fetchall()
 
     def records(self, record: type[Record], statement: str, **values: Any) -> list[Record]:
         """Run a query and return its rows as records, whose fields are named as its columns."""
@@ -97,14 +96,23 @@ class Transaction:
 
     def shown(self, statement: str, **values: Any) -> list[dict[str, Any]]:
         """Run a query and return its rows by the names of its columns."""
-        with self.connection.cursor(row_factory=dict_row) as cursor:
-            return cursor.execute(sql.load(f"ledger/{statement}").encode(), values).fetchall()
+        cursor = self._run(statement, values)
+        names = [each.name for each in cursor.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in cursor]
 
     def columns(self, statement: str, **values: Any) -> dict[str, list[Any]]:
         """Run a query and return its columns by name; each is there where there is no row, too."""
-        cursor = self.connection.execute(sql.load(f"ledger/{statement}").encode(), values)
+        cursor = self._run(statement, values)
         rows = cursor.fetchall()
         return {each.name: [row[place] for row in rows] for place, each in enumerate(cursor.description or ())}
+
+    def _run(self, statement: str, values: Mapping[str, Any]) -> psycopg.Cursor:
+        return self.connection.execute(sql.load(f"ledger/{statement}").encode(), values)
+
+    def lock(self, name: str) -> None:
+        """Keep every other change of a pipeline waiting until this transaction ends; raises LedgerError("not-bootstrapped")."""
+        if not self.rows("pipelines/lock_pipeline", name=name):
+            raise unknown(name)
 
 
 class Sessions:
@@ -135,15 +143,21 @@ class Sessions:
                 self._shared.connection = None
 
     @contextmanager
-    def transaction(self, *, frozen: bool = False) -> Iterator[Transaction]:
-        """Run the block in one transaction; with `frozen` everything is read as of one moment, and only read."""
+    def transaction(self, *, frozen: bool = False, lock: str | None = None) -> Iterator[Transaction]:
+        """Run the block in one transaction; with `frozen` everything is read as of one moment, and only read.
+
+        With `lock` every other change of that pipeline waits until it ends; raises LedgerError("not-bootstrapped") for one that is unknown.
+        """
         with self.named_failures(), self._opened() as opened:
             if not self._checked:
                 self._require_revision(opened)
             with opened.transaction():
                 if frozen:
                     opened.execute("set transaction isolation level repeatable read, read only")
-                yield Transaction(opened)
+                transaction = Transaction(opened)
+                if lock is not None:
+                    transaction.lock(lock)
+                yield transaction
 
     @contextmanager
     def _opened(self) -> Iterator[psycopg.Connection]:
@@ -184,12 +198,32 @@ class Sessions:
 
 
 class Part:
-    """One subject of the ledger: it opens its transactions where the whole ledger does."""
+    """One subject of the ledger: it opens its transactions where the whole ledger does, for one statement or for more."""
 
     def __init__(self, sessions: Sessions) -> None:
         self.connection = sessions.connection
         self.transaction = sessions.transaction
         self.named_failures = sessions.named_failures
+
+    def change(self, statement: str, **values: Any) -> int:
+        """Run a statement in a transaction of its own and return how many rows it touched."""
+        with self.transaction() as transaction:
+            return transaction.change(statement, **values)
+
+    def rows(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
+        """Run a query in a transaction of its own and return its rows."""
+        with self.transaction() as transaction:
+            return transaction.rows(statement, **values)
+
+    def records(self, record: type[Record], statement: str, **values: Any) -> list[Record]:
+        """Run a query in a transaction of its own and return its rows as records, whose fields are named as its columns."""
+        with self.transaction() as transaction:
+            return transaction.records(record, statement, **values)
+
+
+def unknown(name: str) -> LedgerError:
+    """Return the error of a pipeline that is not registered."""
+    return LedgerError("not-bootstrapped", f"expected the ledger to know pipeline {name}, it does not; bootstrap it")
 
 
 def listed(records: Iterable[Any]) -> Jsonb:

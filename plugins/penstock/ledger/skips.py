@@ -80,5 +80,4 @@ class Skips(Part):
 
     def all(self, name: str) -> list[SkippedRecord]:
         """Return the transactions of the present era that no window has, in order."""
-        with self.transaction() as transaction:
-            return transaction.records(SkippedRecord, "skips/skipped", name=name)
+        return self.records(SkippedRecord, "skips/skipped", name=name)

@@ -37,21 +37,17 @@ class Summaries(Part):
 
     def claim(self, name: str, *, due: datetime, at: datetime) -> bool:
         """Take on the summary of a time of its schedule; return whether it is ours to send."""
-        with self.transaction() as transaction:
-            return (True,) in transaction.rows("summaries/claim_summary", name=name, due=due, at=at)
+        return (True,) in self.rows("summaries/claim_summary", name=name, due=due, at=at)
 
     def end(self, name: str, *, due: datetime, sent_at: datetime | None) -> None:
         """Note that a summary was sent, or with None that the next run is to try again."""
-        with self.transaction() as transaction:
-            transaction.change("summaries/end_summary", name=name, due=due, sent_at=sent_at)
+        self.change("summaries/end_summary", name=name, due=due, sent_at=sent_at)
 
     def work(self, name: str, *, since: datetime) -> Work:
         """Return what was done since a time."""
-        with self.transaction() as transaction:
-            (found,) = transaction.records(Work, "summaries/work_since", name=name, since=since)
+        (found,) = self.records(Work, "summaries/work_since", name=name, since=since)
         return found
 
     def tables(self, name: str, *, since: datetime) -> list[TableWork]:
         """Return what cuts did to tables since a time, the slowest first."""
-        with self.transaction() as transaction:
-            return transaction.records(TableWork, "summaries/tables_since", name=name, since=since)
+        return self.records(TableWork, "summaries/tables_since", name=name, since=since)

@@ -8,7 +8,6 @@ from psycopg import errors as pg
 
 from penstock.codec import plain
 from penstock.errors import LakeError, LedgerError, Trouble
-from penstock.ledger.pipelines import lock
 from penstock.ledger.records import SchemaChange
 from penstock.ledger.session import Part, Transaction, listed
 from penstock.ledger.shapes import note_shapes
@@ -54,8 +53,7 @@ class Tables(Part):
 
         Raises LakeError("target-clash") when two tables would share a target; then none is saved.
         """
-        with self.transaction() as transaction:
-            lock(transaction, name)
+        with self.transaction(lock=name) as transaction:
             save(transaction, name, tables)
             note_schema_changes(transaction, name, changes)
 
@@ -74,29 +72,25 @@ class Tables(Part):
 
     def looked(self, name: str, states: Sequence[TableState]) -> dict[int, str]:
         """Return the stamps under which tables in these states were found to be as the ledger has them, by oid."""
-        with self.transaction() as transaction:
-            return dict(transaction.rows("tables/looked_tables", name=name, states=list(states)))
+        return dict(self.rows("tables/looked_tables", name=name, states=list(states)))
 
     def note_looked(self, name: str, found: Mapping[int, tuple[str, Accepted]], states: Sequence[TableState]) -> None:
         """Note the stamps that a look has found, for the tables in these states that are as it has found them."""
         rows = ({"oid": oid, "stamp": stamp, "accepted": now.to_json()} for oid, (stamp, now) in found.items())
-        with self.transaction() as transaction:
-            transaction.change("tables/note_looked", name=name, tables=listed(rows), states=list(states))
+        self.change("tables/note_looked", name=name, tables=listed(rows), states=list(states))
 
     def stop(self, name: str, oid: int, trouble: Trouble) -> TableRecord:
         """Keep a table out of merges, with an event that says why; capture continues landing its changes.
 
         Raises LedgerError("ledger-conflict") where it is unknown or dropped.
         """
-        with self.transaction() as transaction:
-            lock(transaction, name)
+        with self.transaction(lock=name) as transaction:
             stop(transaction, name, {oid: trouble})
             return tables(transaction, name, oid=oid)[0]
 
     def resume(self, name: str, oid: int) -> TableRecord:
         """Take a paused table back into merges, in the state it had; raises LedgerError("ledger-conflict")."""
-        with self.transaction() as transaction:
-            lock(transaction, name)
+        with self.transaction(lock=name) as transaction:
             return resume(transaction, name, oid)
 
 

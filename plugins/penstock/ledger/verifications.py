@@ -14,7 +14,6 @@ from typing import Any, Literal
 from psycopg.types.json import Jsonb
 
 from penstock.jobs.merge_plan import CONFLICTS
-from penstock.ledger.pipelines import lock
 from penstock.ledger.records import Row
 from penstock.ledger.session import Part
 from penstock.lsn import Lsn
@@ -120,16 +119,14 @@ class Verifications(Part):
 
     def begin(self, name: str, *, mode: Mode, lsn: Lsn) -> int:
         """Note that tables are compared at this position; return the verification's number."""
-        with self.transaction() as transaction:
-            ((number,),) = transaction.rows("verifications/begin_verification", name=name, mode=mode, lsn=lsn)
+        ((number,),) = self.rows("verifications/begin_verification", name=name, mode=mode, lsn=lsn)
         return int(number)
 
     def add_finding(self, name: str, number: int, finding: Finding) -> None:
         """Record what was found of one table or share, and how far the table is verified now."""
         values = {**asdict(finding), "number": number, "table": finding.name, "details": Jsonb(finding.details)}
         del values["name"]
-        with self.transaction() as transaction:
-            lock(transaction, name)
+        with self.transaction(lock=name) as transaction:
             transaction.change("verifications/add_verified", **values)
             if finding.outcome in ("skipped", "unreadable"):
                 return
@@ -142,18 +139,15 @@ class Verifications(Part):
 
     def finish(self, number: int) -> None:
         """Note that every table was looked at."""
-        with self.transaction() as transaction:
-            transaction.change("verifications/finish_verification", number=number)
+        self.change("verifications/finish_verification", number=number)
 
     def findings(self, number: int) -> list[Finding]:
         """Return what one verification found."""
-        with self.transaction() as transaction:
-            return transaction.records(Finding, "verifications/verified", number=number)
+        return self.records(Finding, "verifications/verified", number=number)
 
     def tables(self, name: str) -> list[VerifiedTable]:
         """Return how far every table is verified, by name."""
-        with self.transaction() as transaction:
-            return transaction.records(VerifiedTable, "verifications/verified_tables", name=name)
+        return self.records(VerifiedTable, "verifications/verified_tables", name=name)
 
     def key_shares(self, name: str) -> dict[int, list[KeyShare]]:
         """Return the shares of every table that has any, by oid and in order."""
@@ -168,17 +162,14 @@ class Verifications(Part):
     ) -> None:
         """Cut a table's keys into shares at these bounds, and begin a round; a difference found before stays known."""
         shares = {"wanted": wanted, "column": column, "type": type, "indexed": indexed, "bounds": list(bounds)}
-        with self.transaction() as transaction:
-            lock(transaction, name)
+        with self.transaction(lock=name) as transaction:
             transaction.change("verifications/forget_shares", name=name, oid=oid)
             transaction.change("verifications/add_shares", name=name, oid=oid, **shares)
 
     def begin_round(self, name: str, oid: int) -> None:
         """Begin the next round with the shares as they are."""
-        with self.transaction() as transaction:
-            transaction.change("verifications/begin_round", name=name, oid=oid)
+        self.change("verifications/begin_round", name=name, oid=oid)
 
     def trim(self, name: str, *, before: datetime) -> None:
         """Forget comparisons from before that time; how far tables are verified stays."""
-        with self.transaction() as transaction:
-            transaction.change("verifications/trim_verifications", name=name, before=before)
+        self.change("verifications/trim_verifications", name=name, before=before)

@@ -106,18 +106,15 @@ class Windows(Part):
 
     def looked_xid(self, name: str) -> int | None:
         """Return below which id all transactions had ended when the catalog was last looked at, or None before any window."""
-        with self.transaction() as transaction:
-            return next((xid for (xid,) in transaction.rows("windows/looked_xid", name=name)), None)
+        return next((xid for (xid,) in self.rows("windows/looked_xid", name=name)), None)
 
     def recent(self, name: str, limit: int) -> list[WindowPace]:
         """Return what the newest windows took, newest first."""
-        with self.transaction() as transaction:
-            return transaction.records(WindowPace, "windows/recent_windows", name=name, limit=limit)
+        return self.records(WindowPace, "windows/recent_windows", name=name, limit=limit)
 
     def complete_time(self, name: str, upto: Lsn) -> datetime | None:
         """Return the latest time of the source by which all that was committed lies at or before `upto`, if known."""
-        with self.transaction() as transaction:
-            return next((time for (time,) in transaction.rows("windows/complete_time", name=name, upto=upto)), None)
+        return next((time for (time,) in self.rows("windows/complete_time", name=name, upto=upto)), None)
 
     def stage(
         self,

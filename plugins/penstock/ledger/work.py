@@ -70,13 +70,11 @@ class Work(Part):
 
     def note(self, name: str, task: Mapping[str, str], *, what: str, done: int, total: int, rows: int | None) -> None:
         """Note how far a task is in one of its works."""
-        with self.transaction() as transaction:
-            transaction.change("work/note", name=name, what=what, done=done, total=total, rows=rows, until=None, **task)
+        self.change("work/note", name=name, what=what, done=done, total=total, rows=rows, until=None, **task)
 
     def keep_spark(self, name: str, *, until: datetime, cuts: int) -> None:
         """Note that a merge keeps its Spark application, and how many cuts it has made; note it time and again."""
-        with self.transaction() as transaction:
-            transaction.change("work/note", name=name, what=_KEPT, done=cuts, total=0, rows=None, until=until, **_SPARK)
+        self.change("work/note", name=name, what=_KEPT, done=cuts, total=0, rows=None, until=until, **_SPARK)
 
     def forget_spark(self, name: str) -> None:
         """Forget the Spark application that is not kept any more."""
@@ -84,10 +82,8 @@ class Work(Part):
 
     def forget(self, name: str, task: Mapping[str, str], *, what: str | None = None) -> None:
         """Forget a work that is done; without one, all that other runs of this task have left."""
-        with self.transaction() as transaction:
-            transaction.change("work/forget", name=name, what=what, **task)
+        self.change("work/forget", name=name, what=what, **task)
 
     def under_way(self, name: str) -> list[WorkNote]:
         """Return what is noted, the oldest first; a task that was killed has left its notes."""
-        with self.transaction() as transaction:
-            return transaction.records(WorkNote, "work/under_way", name=name)
+        return self.records(WorkNote, "work/under_way", name=name)
