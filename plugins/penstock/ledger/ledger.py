@@ -11,23 +11,21 @@ from penstock.config.connections import Connection
 from penstock.ledger.advisory_lock import AdvisoryLocks
 from penstock.ledger.barriers import Barriers
 from penstock.ledger.changelogs import Changelogs
-from penstock.ledger.events import Events
+from penstock.ledger.events import Events, Summaries
 from penstock.ledger.health import SlotHealth
 from penstock.ledger.loads import Loads
 from penstock.ledger.maintenance import Maintenance
 from penstock.ledger.membership import Membership
 from penstock.ledger.merges import Merges
-from penstock.ledger.outcomes import Outcomes
 from penstock.ledger.page import PageQueries
 from penstock.ledger.pipelines import Pipelines
 from penstock.ledger.session import Sessions
 from penstock.ledger.shapes import Shapes
 from penstock.ledger.skips import Skips
-from penstock.ledger.summaries import Summaries
 from penstock.ledger.tables import Tables
 from penstock.ledger.verifications import Verifications
 from penstock.ledger.windows import Windows
-from penstock.ledger.work import Work
+from penstock.ledger.work import Outcomes, Work
 
 
 class Ledger(Sessions):

@@ -87,3 +87,39 @@ class Work(Part):
     def under_way(self, name: str) -> list[WorkNote]:
         """Return what is noted, the oldest first; a task that was killed has left its notes."""
         return self.records(WorkNote, "work/under_way", name=name)
+
+
+@dataclass(frozen=True)
+class TaskOutcome(Row):
+    """Hold how one task ended last; `task` is empty for a run of which only its failure is known.
+
+    `failing_since` is None where its last run succeeded; `slug` names the error, None where it has no name.
+    """
+
+    dag: str
+    task: str
+    run_id: str
+    ended_at: datetime
+    failing_since: datetime | None
+    slug: str | None
+    succeeded_at: datetime | None
+
+
+class Outcomes(Part):
+    """Note how tasks end, and return it."""
+
+    def failed(self, name: str, dag: str, task: str, run_id: str, *, slug: str | None = None) -> None:
+        """Note that a task has failed for good; a pipeline that the ledger does not know has no outcomes."""
+        self.change("work/note_failure", name=name, dag=dag, task=task, run_id=run_id, slug=slug)
+
+    def succeeded(self, name: str, dag: str, task: str, run_id: str, *, last: bool) -> None:
+        """Note that a task has succeeded; with the `last` one of its DAG, all that earlier runs failed at is over."""
+        self.change("work/note_success", name=name, dag=dag, task=task, run_id=run_id, last=last)
+
+    def spent(self, name: str, dag: str, *, seconds: float, cpu_seconds: float) -> None:
+        """Note what a task has used, however it ended."""
+        self.change("work/note_spent", name=name, dag=dag, seconds=seconds, cpu_seconds=cpu_seconds)
+
+    def all(self, name: str) -> list[TaskOutcome]:
+        """Return how every task ended last."""
+        return self.records(TaskOutcome, "work/outcomes", name=name)

@@ -11,8 +11,8 @@ from penstock.flow.health.input import HealthInput, LedgerFacts, SlotInput
 from penstock.flow.health.judge import Verdict, judge
 from penstock.flow.health.limits import sample
 from penstock.ledger.health import AlarmRecord, SlotSample
-from penstock.ledger.outcomes import TaskOutcome
 from penstock.ledger.records import PipelineRecord
+from penstock.ledger.work import TaskOutcome
 from penstock.lsn import Lsn
 from penstock.source.health import SourceHealth, Surroundings
 from penstock.source.server_info import ServerFacts

@@ -17,12 +17,12 @@ from penstock.flow.check import seconds_between
 from penstock.flow.health.airflow_state import DagState
 from penstock.flow.health.limits import Forecast, Limits, level_of, limits, samples
 from penstock.ledger.health import AlarmRecord, LateWork, OpenCopy, SlotSample
-from penstock.ledger.outcomes import TaskOutcome
 from penstock.ledger.page import PipelineStatus
 from penstock.ledger.records import PipelineRecord
 from penstock.ledger.table_records import TableRecord
 from penstock.ledger.verifications import VerifiedTable
 from penstock.ledger.windows import WindowPace
+from penstock.ledger.work import TaskOutcome
 from penstock.source.health import SourceHealth
 from penstock.source.slot import SlotFacts
 

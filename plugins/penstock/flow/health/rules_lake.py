@@ -14,7 +14,7 @@ from penstock.config.model import Pipeline
 from penstock.flow.check import seconds_between
 from penstock.flow.health.findings import Finding
 from penstock.flow.health.input import HealthInput
-from penstock.ledger.outcomes import TaskOutcome
+from penstock.ledger.work import TaskOutcome
 from penstock.units import several, size, span
 
 _PAUSES = 3

@@ -13,9 +13,9 @@ from croniter import croniter
 
 from penstock.flow.context import Context
 from penstock.flow.health.alerts import Delivery
+from penstock.ledger.events import TableWork, Work
 from penstock.ledger.health import AlarmRecord
 from penstock.ledger.page import PipelineStatus, Shown
-from penstock.ledger.summaries import TableWork, Work
 from penstock.printable import printable
 from penstock.units import several, span
 
