@@ -69,18 +69,6 @@ class Work(Row):
     verified_tables: int
 
 
-@dataclass(frozen=True)
-class TableWork(Row):
-    """Count what the cuts of a span of time did to a table, and the seconds that its merges took."""
-
-    schema: str
-    name: str
-    inserts: int
-    updates: int
-    deletes: int
-    seconds: float
-
-
 class Summaries(Part):
     """Claim summaries, and read what they tell."""
 
@@ -96,7 +84,3 @@ class Summaries(Part):
         """Return what was done since a time."""
         (found,) = self.records(Work, "events/work_since", name=name, since=since)
         return found
-
-    def tables(self, name: str, *, since: datetime) -> list[TableWork]:
-        """Return what cuts did to tables since a time, the slowest first."""
-        return self.records(TableWork, "events/tables_since", name=name, since=since)

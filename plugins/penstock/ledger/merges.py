@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from types import MappingProxyType
 
 from penstock.codec import plain
@@ -18,7 +19,7 @@ from penstock.ledger.advisory_lock import new_attempt
 from penstock.ledger.iceberg_pointers import move_pointers
 from penstock.ledger.merge_queue import PublishedTable
 from penstock.ledger.pipelines import lock_active
-from penstock.ledger.records import CutRecord, MovedRecord
+from penstock.ledger.records import CutRecord, TableWork
 from penstock.ledger.session import Part, Transaction, listed
 from penstock.ledger.tables import stop
 from penstock.lsn import Lsn
@@ -116,9 +117,9 @@ class Merges(Part):
         """Return the newest cut."""
         return next(iter(self.cuts(name, limit=1)), None)
 
-    def moved(self, name: str, attempt: str) -> list[MovedRecord]:
-        """Return the tables that moved in the cut of this attempt."""
-        return self.records(MovedRecord, "merges/moved", name=name, attempt=attempt)
+    def table_work(self, name: str, *, attempt: str | None = None, since: datetime | None = None) -> list[TableWork]:
+        """Return what the cut of this attempt, or those since a time, did to the tables that moved, the slowest first."""
+        return self.records(TableWork, "merges/table_work", name=name, attempt=attempt, since=since)
 
     def cuts(self, name: str, *, limit: int = 20) -> list[CutRecord]:
         """Return the newest cuts, newest first."""

@@ -149,8 +149,8 @@ class CutRecord(Row):
 
 
 @dataclass(frozen=True)
-class MovedRecord(Row):
-    """Hold a table that moved in a cut: which changes it took, none where a copy took its place, and its rows since."""
+class TableWork(Row):
+    """Hold what cuts did to a table that moved: which changes it took, none where a copy took its place, its rows since, and seconds."""
 
     schema: str
     name: str
@@ -159,6 +159,12 @@ class MovedRecord(Row):
     deletes: int
     truncates: int
     rows: int
+    seconds: float
+
+    @property
+    def qualified(self) -> str:
+        """Name the table for a message."""
+        return f"{self.schema}.{self.name}"
 
     @property
     def changes(self) -> dict[str, int]:

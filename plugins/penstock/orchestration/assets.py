@@ -43,21 +43,19 @@ def table_asset(pipeline: str, schema: str, table: str) -> Asset:
     )
 
 
-def emit_tables(ctx: Context, outlet_events: Any, cut: CutRecord) -> None:
-    """Emit an event for every table that a cut has changed."""
-    for moved in ctx.ledger.merges.moved(ctx.name, cut.attempt):
-        extra = {"cut": str(cut.lsn), "rows": moved.rows, **moved.changes}
-        outlet_events[alias(ctx.pipeline, "tables")].add(table_asset(ctx.name, moved.schema, moved.name), extra=extra)
-
-
-def tell_of_cut(ctx: Context, context: Any, cut: CutRecord) -> None:
-    """Tell Airflow of a cut that the running task has published: numbers for its metrics, events of tables, and lineage."""
+def tell_of_cut(ctx: Context, context: Any, cut: CutRecord, *, measured: bool = True) -> None:
+    """Tell Airflow of a cut that the running task has published: numbers for its metrics, if `measured`, events of tables, and lineage."""
     from penstock.orchestration import lineage
     from penstock.orchestration.notifications import send_cut
 
-    send_cut(ctx, cut)
-    emit_tables(ctx, context["outlet_events"], cut)
-    lineage.published(ctx, context["ti"], cut)
+    moved = ctx.ledger.merges.table_work(ctx.name, attempt=cut.attempt)
+    if measured:
+        send_cut(ctx.name, cut, moved)
+    for table in moved:
+        extra = {"cut": str(cut.lsn), "rows": table.rows, **table.changes}
+        changed = table_asset(ctx.name, table.schema, table.name)
+        context["outlet_events"][alias(ctx.pipeline, "tables")].add(changed, extra=extra)
+    lineage.published(ctx, context["ti"], cut, moved)
 
 
 def tell_of_schema(ctx: Context, pipeline: Pipeline, outlet_events: Any) -> None:

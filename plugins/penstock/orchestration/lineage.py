@@ -6,7 +6,7 @@ failure of it is a failure of the task.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from penstock.flow.capture.run import CaptureReport
 from penstock.flow.context import Context
 from penstock.lake.names import folder_of
-from penstock.ledger.records import CutRecord, MovedRecord
+from penstock.ledger.records import CutRecord, TableWork
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
 from penstock.orchestration.airflow_internals import is_lineage_wanted
@@ -79,9 +79,9 @@ def captured(ctx: Context, ti: Any, report: CaptureReport) -> None:
     _note(ctx, ti, lambda: _captured(ctx, report))
 
 
-def published(ctx: Context, ti: Any, cut: CutRecord) -> None:
+def published(ctx: Context, ti: Any, cut: CutRecord, moved: Sequence[TableWork]) -> None:
     """Note what a cut has brought to the lake."""
-    _note(ctx, ti, lambda: _published(ctx, cut))
+    _note(ctx, ti, lambda: _published(ctx, cut, {table.qualified: table for table in moved}))
 
 
 def _captured(ctx: Context, report: CaptureReport) -> Lineage:
@@ -97,9 +97,8 @@ def _captured(ctx: Context, report: CaptureReport) -> Lineage:
     )
 
 
-def _published(ctx: Context, cut: CutRecord) -> Lineage:
+def _published(ctx: Context, cut: CutRecord, moved: Mapping[str, TableWork]) -> Lineage:
     known = {table.qualified: table for table in ctx.ledger.tables.all(ctx.name)}
-    moved = {f"{each.schema}.{each.name}": each for each in ctx.ledger.merges.moved(ctx.name, cut.attempt)}
     before = [each.lsn for each in ctx.ledger.merges.cuts(ctx.name, limit=2) if each.lsn < cut.lsn]
     sources = {name: source_dataset(ctx, known[name]) for name in moved if name in known}
     return Lineage(
@@ -124,7 +123,7 @@ def landing_dataset(ctx: Context) -> Dataset:
     return Dataset(*place(ctx.landing.uri(f"{ctx.name}/windows")))
 
 
-def lake_dataset(ctx: Context, table: TableRecord, moved: MovedRecord, source: Dataset) -> Dataset:
+def lake_dataset(ctx: Context, table: TableRecord, moved: TableWork, source: Dataset) -> Dataset:
     """Name a table of the lake by its folder, as Spark's integration does, linked to its name in the catalog."""
     host, port = ctx.catalog.hosts[0]
     catalog = f"jdbc:postgresql://{host}:{port}/{ctx.catalog.database}"

@@ -6,7 +6,7 @@ failure names the kind of service and the channel, nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -19,14 +19,13 @@ from penstock.conditions import CONDITIONS
 from penstock.config.model import Pipeline
 from penstock.config.policy import Health
 from penstock.errors import ConfigError, PenstockError
-from penstock.flow.context import Context
 from penstock.flow.health.links import Links
 from penstock.orchestration.links import base
 from penstock.orchestration.tasks import find_context
 
 if TYPE_CHECKING:
     from penstock.flow.health.alerts import Alert, Delivery
-    from penstock.ledger.records import CutRecord
+    from penstock.ledger.records import CutRecord, TableWork
 
 _FAILURE = "failure"
 _TYPES = {"warn": "warning", "critical": _FAILURE}
@@ -92,26 +91,13 @@ def send_counts(pipeline: str, tables: Mapping[str, Mapping[str, int]]) -> None:
             stats.incr(f"penstock.merge.{name}", count, tags={"pipeline": pipeline, "table": table})
 
 
-def send_cut(ctx: Context, cut: CutRecord) -> None:
+def send_cut(pipeline: str, cut: CutRecord, moved: Iterable[TableWork]) -> None:
     """Send the counts of a cut's tables: what its merge met besides rows, its changes by kind, and its seconds."""
-    send_counts(ctx.name, {f"{table['schema']}.{table['name']}": table.get("counts", {}) for table in cut.tables})
-    try:
-        tables = ctx.ledger.summaries.tables(ctx.name, since=cut.published_at)
-    except PenstockError as error:  # the cut is published; numbers about it may be missing
-        ctx.progress(f"the numbers of this cut's tables are not sent: {error}")
-        return
-    send_counts(
-        ctx.name,
-        {
-            f"{table.schema}.{table.name}": {
-                "inserts": table.inserts,
-                "updates": table.updates,
-                "deletes": table.deletes,
-                "milliseconds": round(1000 * table.seconds),
-            }
-            for table in tables
-        },
-    )
+    send_counts(pipeline, {f"{table['schema']}.{table['name']}": table.get("counts", {}) for table in cut.tables})
+    kinds = ("inserts", "updates", "deletes")
+    for table in moved:
+        counts = {kind: table.changes[kind] for kind in kinds} | {"milliseconds": round(1000 * table.seconds)}
+        send_counts(pipeline, {table.qualified: counts})
 
 
 def send_capture(pipeline: str, summary: Mapping[str, Any]) -> None:

@@ -159,13 +159,11 @@ class SwitchOperator(PenstockSparkOperator):
     def work(self, ctx: Context, context: Any, submit: Submit) -> bool:
         """Return whether all of them are done."""
         from penstock.flow.load import run as rebuild
-        from penstock.orchestration import lineage
-        from penstock.orchestration.assets import emit_tables
+        from penstock.orchestration.assets import tell_of_cut
 
         done = rebuild.switch(ctx, self.rebuilds, submit)
         if cut := ctx.ledger.merges.last_cut(ctx.name):
-            emit_tables(ctx, context["outlet_events"], cut)
-            lineage.published(ctx, context["ti"], cut)
+            tell_of_cut(ctx, context, cut, measured=False)
         return done
 
 

@@ -13,9 +13,10 @@ from croniter import croniter
 
 from penstock.flow.context import Context
 from penstock.flow.health.alerts import Delivery
-from penstock.ledger.events import TableWork, Work
+from penstock.ledger.events import Work
 from penstock.ledger.health import AlarmRecord
 from penstock.ledger.page import PipelineStatus, Shown
+from penstock.ledger.records import TableWork
 from penstock.printable import printable
 from penstock.units import several, span
 
@@ -74,7 +75,7 @@ def read_facts(ctx: Context, now: datetime, since: datetime) -> Facts:
             since=since,
             lake=lake,
             work=ledger.summaries.work(name, since=since),
-            tables=ledger.summaries.tables(name, since=since),
+            tables=ledger.merges.table_work(name, since=since),
             schema=panel.events(name, since=since, slugs=SCHEMA, limit=None)[::-1],
             dropped=panel.events(name, since=since, slugs=DROPPED, limit=None)[::-1],
             alarms=[alarm for alarm in ledger.health.alarms(name) if alarm.closed_at is None],
