@@ -16,6 +16,9 @@ from penstock.ledger.loads import BuildStep, NewBuild
 from penstock.ledger.merge_queue import PublishedTable
 from penstock.ledger.table_records import LoadRecord, LoadState
 from penstock.lsn import Lsn
+from penstock.shapes.accepted import Accepted, GonePartition, OpenQuestion
+from penstock.shapes.partition_bounds import Condition
+from penstock.shapes.table_facts import TableFacts
 from tests.ledger.conftest import START, Lake, capture, connection_to, copy_again, entry, facts, publish
 
 END = Lsn(START + 10)
@@ -122,6 +125,26 @@ def test_a_cut_makes_the_rebuilt_table_the_table(ledger: Ledger, ready: str) -> 
     assert rebuild.former is not None
     assert (rebuild.former.identity, len(rebuild.former.columns)) == ("d", 2)
     assert ledger.loads.builds(ready) == []
+
+
+def test_what_is_open_of_a_rebuild_is_open_of_the_table_from_the_cut_on(ledger: Ledger, ready: str) -> None:
+    def known(subject: int) -> TableFacts:
+        gone = GonePartition(subject, "p", (Condition(1, "int", "1"),), START, file=7)
+        question = OpenQuestion("label", subject, START)
+        return facts(1, "a", accepted=Accepted(facts(1, "a").accepted.shape, (question,), (gone,)))
+
+    begin(ledger, ready)
+    ledger.tables.save(ready, [known(901)])
+    ledger.loads.reshape(ready, "r1", known(902))
+    ledger.loads.reshape(ready, "r1", known(903))
+    assert [each.accepted for each in ledger.loads.builds(ready)] == [known(903).accepted]
+    ledger.loads.run(ready, ids=["r1"], run="run")
+    advance(ledger, ready, "run")
+    publish(ledger, ready, END, [PublishedTable(1, 41, rebuild="r1"), PublishedTable(2, 42)])
+
+    assert {table.oid: table.accepted for table in ledger.tables.all(ready)}[1] == known(903).accepted
+    ledger.tables.save(ready, [facts(1, "a")])
+    assert ledger.tables.all(ready)[0].accepted == facts(1, "a").accepted
 
 
 def test_what_a_rebuild_met_on_its_way_becomes_the_tables_count(ledger: Ledger, ready: str) -> None:

@@ -68,7 +68,7 @@ def test_no_other_statement_writes_the_state_of_a_table() -> None:
 def moved(transaction: Transaction, name: str, statement: str) -> dict[TableState, set[str]]:
     """Run a statement on a table in each state, one that left as well as one that did not; return where it came to."""
     row: dict[str, Any] = {"oid": 1, "copy_id": "c", "snapshot_id": 5, "schema": "shop", "name": "a"}
-    row |= {"target": ["ns", "shop", "a"], "identity": "d", "columns": [], "accepted": {}}
+    row |= {"target": ["ns", "shop", "a"], "identity": "d", "columns": [], "accepted": {"shape": {}}}
     row |= dict.fromkeys(["update_missing", "delete_missing", "insert_existing", "misfits"], 0)
     values: dict[str, Any] = {"name": name, "oid": 1, "oids": [1], "copy_id": "c", "target": ["ns", "shop", "a"]}
     row |= {"slug": "foreign-commit", "reason": "x", "remedy": "resume"}

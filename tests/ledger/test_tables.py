@@ -210,7 +210,7 @@ WATCHED = ("ready", "copied")
 
 
 def test_a_look_is_remembered_while_the_ledger_keeps_what_it_found(ledger: Ledger, ready: str) -> None:
-    found = {table.oid: (f"stamp {table.oid}", table.accepted) for table in ledger.tables.all(ready)}
+    found = {table.oid: (f"stamp {table.oid}", table.accepted.shape) for table in ledger.tables.all(ready)}
     ledger.tables.note_looked(ready, found, WATCHED)
     assert ledger.tables.looked(ready, WATCHED) == {1: "stamp 1", 2: "stamp 2"}
     assert ledger.tables.looked(ready, ["paused"]) == {}
@@ -223,9 +223,7 @@ def test_a_look_is_remembered_while_the_ledger_keeps_what_it_found(ledger: Ledge
 
 
 def test_a_look_that_found_something_else_than_the_ledger_has_is_not_remembered(ledger: Ledger, ready: str) -> None:
-    ledger.tables.note_looked(
-        ready, {1: ("stamp", Accepted(shape(kind="p"))), 9: ("stamp", Accepted(shape()))}, WATCHED
-    )
+    ledger.tables.note_looked(ready, {1: ("stamp", shape(kind="p")), 9: ("stamp", shape())}, WATCHED)
 
     assert ledger.tables.looked(ready, WATCHED) == {}
 

@@ -160,8 +160,8 @@ class Scene:
         known = {"id": id_, "copy_id": id_, "era": 1, **under, **columns}
         names, values = ", ".join(known), ", ".join(f"%({name})s" for name in known)
         self.run(
-            f"insert into penstock.load (pipeline, oid, schema, name, target, place, identity, columns, accepted, {names})"
-            f" select pipeline, oid, schema, name, target, target, identity, columns, accepted, {values}"
+            f"insert into penstock.load (pipeline, oid, schema, name, target, place, identity, columns, shape, {names})"
+            f" select pipeline, oid, schema, name, target, target, identity, columns, shape, {values}"
             " from penstock.table where pipeline = %(pipeline)s and oid = %(oid)s",
             pipeline=self.name,
             oid=oid,

@@ -27,6 +27,7 @@ from penstock.ledger.iceberg_pointers import move_pointers
 from penstock.ledger.pipelines import lock, lock_active
 from penstock.ledger.records import SchemaChange
 from penstock.ledger.session import Part, Transaction, listed
+from penstock.ledger.shapes import keep_open
 from penstock.ledger.table_records import LoadCause, LoadRecord, LoadState
 from penstock.ledger.tables import note_schema_changes, resume, save
 from penstock.lsn import Lsn
@@ -138,14 +139,15 @@ class Loads(Part):
                     f"expected {len(set(oids))} known tables of {name} to copy, but some are unknown or dropped; "
                     "save the source's tables, then start over",
                 )
-            rows = listed(_read(each) for each in reads)
-            given = {"reads": rows, "snapshot": snapshot, "lsn": lsn, "name": name, "copy_id": copy_id}
+            rows = [_read(each) for each in reads]
+            given = {"reads": listed(rows), "snapshot": snapshot, "lsn": lsn, "name": name, "copy_id": copy_id}
             try:
                 started = transaction.change("loads/start_reads", **given)
             except pg.UniqueViolation:
                 raise _clash([each.build for each in reads if each.build is not None], already) from None
             if not first and started != len(reads):
                 raise _conflict(name, "to be copying")
+            keep_open(transaction, name, [each for each in rows if "id" in each])
             return loads(transaction, name, (*COPIES, *FETCHES), copy_id=copy_id)
 
     def start(self, name: str, orders: Sequence[NewBuild]) -> list[LoadRecord]:
@@ -168,6 +170,7 @@ class Loads(Part):
                         f"expected the files of copy {order.copy_id} of {order.facts.schema}.{order.facts.name}, but they "
                         "were forgotten meanwhile; run it again, it begins with another copy",
                     )
+            keep_open(transaction, name, [{"id": order.id, **plain(order.facts)} for order in orders])
             wanted = {order.id for order in orders}
             return [each for each in loads(transaction, name, BUILDS, states=OPEN) if each.id in wanted]
 
@@ -214,6 +217,7 @@ class Loads(Part):
         with self.transaction(lock=name) as transaction:
             accepted = Jsonb(facts.accepted.to_json())
             transaction.change("loads/reshape_load", name=name, id=load_id, columns=columns, accepted=accepted)
+            keep_open(transaction, name, [{"id": load_id, **plain(facts)}])
 
     def run(self, name: str, *, ids: Sequence[str], run: str) -> None:
         """Note the run that may advance these builds from now on; raises LedgerError("ledger-conflict")."""

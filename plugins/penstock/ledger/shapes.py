@@ -154,6 +154,11 @@ def distrust_shapes(transaction: Transaction, name: str) -> None:
     transaction.change("shapes/distrust_shapes", name=name, oids=None)
 
 
+def keep_open(transaction: Transaction, name: str, tables: Sequence[Mapping[str, object]]) -> None:
+    """Keep what is open of tables, or of what is being built of them under an `id`, as `TableFacts` has it."""
+    transaction.change("shapes/keep_open", name=name, tables=listed(tables))
+
+
 def _note(
     transaction: Transaction, name: str, rows: Sequence[Mapping[str, object]], seen_at: Lsn | None, evidence: Evidence
 ) -> None:

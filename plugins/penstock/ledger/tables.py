@@ -10,10 +10,10 @@ from penstock.codec import plain
 from penstock.errors import LakeError, LedgerError, Trouble
 from penstock.ledger.records import SchemaChange
 from penstock.ledger.session import Part, Transaction, listed
-from penstock.ledger.shapes import note_shapes
+from penstock.ledger.shapes import keep_open, note_shapes
 from penstock.ledger.table_records import TableRecord, TableState
-from penstock.shapes.accepted import Accepted
 from penstock.shapes.known_shape import KnownShape
+from penstock.shapes.shape import Shape
 from penstock.shapes.table_facts import TableFacts
 
 _OPEN: tuple[TableState, ...] = ("new", "copying", "copied", "ready", "paused")
@@ -74,9 +74,9 @@ class Tables(Part):
         """Return the stamps under which tables in these states were found to be as the ledger has them, by oid."""
         return dict(self.rows("tables/looked_tables", name=name, states=list(states)))
 
-    def note_looked(self, name: str, found: Mapping[int, tuple[str, Accepted]], states: Sequence[TableState]) -> None:
+    def note_looked(self, name: str, found: Mapping[int, tuple[str, Shape]], states: Sequence[TableState]) -> None:
         """Note the stamps that a look has found, for the tables in these states that are as it has found them."""
-        rows = ({"oid": oid, "stamp": stamp, "accepted": now.to_json()} for oid, (stamp, now) in found.items())
+        rows = ({"oid": oid, "stamp": stamp, "shape": now.to_json()} for oid, (stamp, now) in found.items())
         self.change("tables/note_looked", name=name, tables=listed(rows), states=list(states))
 
     def stop(self, name: str, oid: int, trouble: Trouble) -> TableRecord:
@@ -117,7 +117,9 @@ def resume(transaction: Transaction, name: str, oid: int) -> TableRecord:
 
 def save(transaction: Transaction, name: str, tables: Sequence[TableFacts]) -> None:
     """Save tables inside a transaction; raises LakeError("target-clash")."""
-    transaction.change("tables/save_tables", name=name, tables=listed(tables))
+    rows = [plain(table) for table in tables]
+    transaction.change("tables/save_tables", name=name, tables=listed(rows))
+    keep_open(transaction, name, rows)
     note_shapes(transaction, name, {table.oid: KnownShape.of(table.accepted.shape) for table in tables}, None)
     try:
         transaction.connection.execute("set constraints all immediate")

@@ -1,8 +1,7 @@
 """What a table looks like by the catalog, as far as the stream does not announce a change of it. Pure.
 
 A shape is equal to itself after a way through JSON, so that the ledger can keep it and the next window can compare. Beside values it
-has the versions of the catalog's own rows, which show also what was changed and changed back. Its JSON is written by `Accepted`: Spark's
-tasks import this module, and have no pydantic.
+has the versions of the catalog's own rows, which show also what was changed and changed back.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from penstock.codec import JsonForm
 from penstock.shapes.partition_bounds import Bound
 
 SHAPE_LAYOUT = 4
@@ -54,7 +54,7 @@ class LeafShape:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(JsonForm):
     """Describe one table: what must stay the same between two windows, or else be noticed.
 
     `columns` and `hidden`, those that the stream does not carry, are by attnum; `attnums` counts all that there ever were. `filter` is

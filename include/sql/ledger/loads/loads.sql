@@ -1,7 +1,8 @@
 -- Those `kept` are of the present era, and their files are there.
 select
     l.pipeline, l.id, l.oid, l.era, l.cause, l.state, l.schema, l.name, l.target, l.place, l.identity, l.columns,
-    l.accepted, l.copy_id, l.snapshot, l.lsn, l.needs_after, l.attnums, l.whole, l.stays, coalesce(l.files, '[]') as files, l.rows, l.bytes,
+    penstock.accepted(l.pipeline, l.oid, l.id, l.shape) as accepted, l.copy_id, l.snapshot, l.lsn, l.needs_after, l.attnums, l.whole,
+    l.stays, coalesce(l.files, '[]') as files, l.rows, l.bytes,
     l.copy_started_at, l.copied_at, l.through_lsn, l.goal_lsn, l.snapshot_id, l.run, l.built_rows, l.former, l.slug,
     l.reason, l.started_at, l.changed_at, l.finished_at, d.after
 from penstock.load as l

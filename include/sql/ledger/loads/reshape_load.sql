@@ -1,3 +1,3 @@
 update penstock.load
-set columns = %(columns)s, accepted = %(accepted)s
+set columns = %(columns)s, shape = %(accepted)s::jsonb -> 'shape'
 where pipeline = %(name)s and id = %(id)s and state in ('copying', 'building', 'ready')

@@ -1,13 +1,13 @@
 -- Tables of which rows are read under one snapshot: all columns of them where it does not say which. A resync, whose table looks as the
 -- snapshot shows it, may be read again under a later one: what an earlier try had not finished is forgotten.
 insert into penstock.load as l (
-    pipeline, id, oid, era, cause, state, schema, name, target, place, identity, columns, accepted,
+    pipeline, id, oid, era, cause, state, schema, name, target, place, identity, columns, shape,
     copy_id, snapshot, lsn, needs_after, attnums, whole, stays, leaves, copy_started_at
 )
 select
     p.name, coalesce(r.id, %(copy_id)s), t.oid, p.era, r.cause, 'copying', coalesce(r.schema, t.schema),
     coalesce(r.name, t.name), coalesce(r.target, t.target), coalesce(r.place, t.target), coalesce(r.identity, t.identity),
-    coalesce(r.columns, t.columns), coalesce(r.accepted, t.accepted),
+    coalesce(r.columns, t.columns), coalesce(r.accepted -> 'shape', t.shape),
     %(copy_id)s, %(snapshot)s, %(lsn)s, penstock.needed_after(p.name, %(snapshot)s),
     coalesce(r.attnums, penstock.attnums(coalesce(r.columns, t.columns))), r.whole, r.stays, r.leaves, clock_timestamp()
 from jsonb_to_recordset(%(reads)s) as r (
@@ -21,5 +21,5 @@ set
     copy_id = excluded.copy_id, snapshot = excluded.snapshot, lsn = excluded.lsn, needs_after = excluded.needs_after,
     attnums = excluded.attnums, copy_started_at = excluded.copy_started_at, schema = excluded.schema, name = excluded.name,
     target = excluded.target, place = excluded.place, identity = excluded.identity, columns = excluded.columns,
-    accepted = excluded.accepted, changed_at = clock_timestamp()
+    shape = excluded.shape, changed_at = clock_timestamp()
 where l.cause = 'resync' and l.state = 'copying'

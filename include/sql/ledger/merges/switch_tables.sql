@@ -1,4 +1,4 @@
--- The rebuilt table is the table from here on, with the columns that it was built with; what the table looked like that
+-- The rebuilt table is the table from here on, with the columns that it was built with and what is open of it; what the table looked like that
 -- is replaced is kept, for whoever wants to build it again as of an earlier time.
 with
     switched as (
@@ -18,13 +18,29 @@ with
             r.pipeline = %(name)s and r.id = p.rebuild and r.oid = p.oid and r.state = 'ready'
             and r.through_lsn <= %(lsn)s
         returning r.*, p.shows, p.columns as lake_columns
+    ),
+    answered as (
+        delete from penstock.open_question as q using switched as s
+        where q.pipeline = %(name)s and q.oid = s.oid and q.load = ''
+    ),
+    forgotten as (
+        delete from penstock.departed_partition as d using switched as s
+        where d.pipeline = %(name)s and d.oid = s.oid and d.load = ''
+    ),
+    open_questions as (
+        update penstock.open_question as q set load = '' from switched as s
+        where q.pipeline = %(name)s and q.oid = s.oid and q.load = s.id
+    ),
+    departed as (
+        update penstock.departed_partition as d set load = '' from switched as s
+        where d.pipeline = %(name)s and d.oid = s.oid and d.load = s.id
     )
 update penstock.table as t
 set
     state = 'ready', complete_through = s.through_lsn, snapshot_id = s.snapshot_id, copy_id = s.copy_id,
     schema = s.schema, name = s.name, target = s.target, renamed_to = null, identity = s.identity,
     columns = s.columns,
-    accepted = s.accepted, shows = s.shows, lake_columns = s.lake_columns,
+    shape = s.shape, shows = s.shows, lake_columns = s.lake_columns,
     update_missing = s.update_missing, delete_missing = s.delete_missing, insert_existing = s.insert_existing,
     misfits = s.misfits,
     conflict_lsn = case when s.update_missing + s.delete_missing + s.insert_existing > 0 then %(lsn)s end,

@@ -1,5 +1,6 @@
 select
-    pipeline, oid, schema, name, target, renamed_to, state, identity, columns, accepted, copy_id,
+    pipeline, oid, schema, name, target, renamed_to, state, identity, columns,
+    penstock.accepted(pipeline, oid, '', shape) as accepted, copy_id,
     complete_through, snapshot_id, paused_slug, paused_reason, paused_from_state,
     joined_lsn, joined_xid, left_lsn, discard, shows, lake_columns, remedy
 from penstock.table

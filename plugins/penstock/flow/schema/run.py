@@ -79,9 +79,7 @@ def follow(
     for rebuild in ledger.builds:
         if rebuild.cause != "shadow":
             cases += _follow(ctx, conn, rebuild, now.get(rebuild.oid), place, sent=sent)
-    if stamped := {
-        oid: (snapshot.stamps[oid], Accepted(table.shape)) for oid, table in now.items() if oid in snapshot.stamps
-    }:
+    if stamped := {oid: (snapshot.stamps[oid], table.shape) for oid, table in now.items() if oid in snapshot.stamps}:
         ctx.ledger.tables.note_looked(ctx.name, stamped, WATCHED)
     return Look(now, tuple(cases), snapshot.unchanged)
 

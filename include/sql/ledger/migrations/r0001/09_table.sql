@@ -10,7 +10,8 @@ create table penstock.table (
         check (state in ('new', 'copying', 'copied', 'ready', 'paused', 'dropped')),
     identity text not null check (identity in ('d', 'i', 'f', 'n')),
     columns jsonb not null,
-    accepted jsonb not null,
+    -- the accepted one, with what open questions hold back as it was before
+    shape jsonb not null,
     -- the stamp of the catalog's rows with which these facts were found to agree; null where they have to be compared
     looked text,
     -- a table that joined after bootstrap: where, and the first transaction id not given out then (null on a standby)

@@ -16,7 +16,7 @@ create table penstock.load (
     place text[] not null,
     identity text not null check (identity in ('d', 'i', 'f', 'n')),
     columns jsonb not null,
-    accepted jsonb not null,
+    shape jsonb not null,
     -- the run that read the rows, in whose folder the files lie, and what its snapshot was: all that was committed before `lsn`
     copy_id text not null,
     snapshot text not null,
