@@ -40,7 +40,6 @@ TERMS_OF_MODULES = {
     "preflight",
     "proof",
     "publish",
-    "rebuild",
     "recover",
     "replay",
     "resume",
