@@ -21,7 +21,7 @@ from bench.figures import Figure
 from bench.lake import ROOT, workbench
 from bench.merge import CHANGES, SMALL, changed, loaded, set_back
 from penstock import package
-from penstock.jobs.merge_plan import FileRef
+from penstock.contract.manifest import FileRef
 from penstock.landing.zone import LandingZone
 from stack.paths import Project
 from stack.spark import spark_conf

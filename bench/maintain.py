@@ -17,8 +17,8 @@ import pyarrow as pa
 from bench.figures import Figure
 from bench.lake import workbench
 from bench.merge import _deletes, _updates, _write, loaded
+from penstock.contract.manifest import FileRef
 from penstock.jobs.maintenance_plan import MaintenanceOrder, MaintenancePlan, MaintenanceResult
-from penstock.jobs.merge_plan import FileRef
 from penstock.lake.properties import STORAGE
 from penstock.landing.zone import LandingZone
 from penstock_spark import maintain

@@ -20,9 +20,8 @@ import pyarrow.compute as pc
 from bench import cpu
 from bench.figures import Figure
 from bench.lake import workbench
-from penstock.contract.manifest import ChangeCounts
+from penstock.contract.manifest import ChangeCounts, FileRef
 from penstock.contract.schema import landing_schema
-from penstock.jobs.merge_plan import FileRef
 from penstock.landing.zone import LandingZone
 from tests.spark.workbench import Table, Workbench, column
 

@@ -7,17 +7,20 @@ from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
-from penstock.engine import split, task
+from penstock.contract.manifest import FileRef
+from penstock.engine import segments, split, task
+from penstock.engine import target as target_rows
 from penstock.engine.files import Files
-from penstock.engine.order import Bounds, MergeAnswer, MergeOrder, Resources, TargetFile
+from penstock.engine.order import Bounds, Column, MergeAnswer, MergeOrder, Resources, TargetFile
 from penstock.engine.segments import Segment
-from penstock.jobs.merge_plan import FileRef, MergePlan, TablePlan
+from penstock.jobs.merge_plan import MergePlan, TablePlan
+from penstock.lake.columns import MISFITS, lake_column
 from penstock.lake.evolution import Evolution
-from penstock_spark import executors, stores
+from penstock.shapes.pg_snapshot import Snapshot
+from penstock_spark import executors, stores, table_layout
 from penstock_spark.executors import Executors, stays_in_driver
 from penstock_spark.iceberg_table import IcebergTable
 from penstock_spark.lake_table import LakeTable
-from penstock_spark.task_order import landed_file, task_order
 
 
 @dataclass(frozen=True)
@@ -33,10 +36,7 @@ class Batch:
 
     def segments(self, there: IcebergTable, files: Sequence[FileRef]) -> tuple[Segment, ...]:
         """Return the parts of these landed changes that are each matched by one key, in their order."""
-        resources = Resources(self.threads, self.plan.task_memory)
-        return task.cut(
-            [landed_file(file) for file in files], [file.key for file in files], resources, self.reached(there)
-        )
+        return segments.cut(files, Resources(self.threads, self.plan.task_memory), self.reached(there))
 
     def key_bounds(
         self, there: IcebergTable, files: Sequence[FileRef], wanted: Evolution
@@ -46,7 +46,7 @@ class Batch:
         if not keys or keys & {column.name for column in wanted.added} or any(file.key is not None for file in files):
             return {}
         order = self._order(there, files, (), all_of(files), threads=self.threads)
-        return task.key_bounds(order, self.reached(there))
+        return target_rows.key_bounds(order, self.reached(there))
 
     def reached(self, there: IcebergTable) -> Files:
         """Return the stores of landed files and of the table's."""
@@ -78,7 +78,7 @@ class Batch:
     ) -> MergeAnswer:
         """Let the engine find the rows within these bounds, or all `others`."""
         order = self._order(there, (), target, all_of(()), threads=self.threads)
-        return task.remove(order, bounds, self.reached(there), others=others)
+        return target_rows.remove(order, bounds, self.reached(there), others=others)
 
     def _order(
         self,
@@ -91,17 +91,36 @@ class Batch:
         copy: bool = False,
         within: tuple[tuple[Bounds, ...], ...] = (),
     ) -> MergeOrder:
-        return task_order(
-            self.plan,
-            self.order,
-            self.table,
-            there,
-            files=files,
-            target=target,
+        """Order to bring a segment of these landed files into the Iceberg table `there`, whose data files are `target`."""
+        plan, order = self.plan, self.order
+        columns = tuple(
+            Column(
+                name=column.name,
+                lake_type=lake_column(column).type,
+                ids=there.ids(column.name),
+                key=column.key if segment.key is None else column.name in segment.key,
+                missing_text=column.missing_text,
+                default=there.default(column.name),
+            )
+            for column in order.columns
+        )
+        return MergeOrder(
+            columns=columns,
+            misfits_ids=there.ids(MISFITS.name),
+            landed=tuple(files[at] for at in segment.files),
+            target=tuple(target),
+            layout=table_layout.layout(self.table, there, columns),
             copy=copy,
-            threads=threads,
-            segment=segment,
+            identity=order.identity,
+            skip=plan.skip_commit_lsns,
+            seen_by=Snapshot.parse(order.copy_snapshot) if order.copy_snapshot and not copy else None,
+            before=order.before,
+            since=segment.since,
+            until=segment.until,
             within=within,
+            stop_on_conflict=plan.on_conflict == "fail",
+            stop_on_misfit=plan.on_misfit == "fail",
+            resources=Resources(threads, plan.task_memory),
         )
 
 

@@ -16,10 +16,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from penstock.contract.manifest import FileRef
 from penstock.contract.schema import field_ids
 from penstock.engine.files import is_on_disk, path_on_disk
 from penstock.errors import LakeError
-from penstock.jobs.merge_plan import FileRef
 from penstock.lake import properties
 from penstock.lake.columns import MISFITS, lake_column
 from penstock.shapes.mirror_column import MirrorColumn

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from penstock.contract.manifest import FileRef
 from penstock.contract.schema import CONTRACT_KEY, CONTRACT_VERSION, COPY_VERSION
 from penstock.errors import LakeError
-from penstock.jobs.merge_plan import FileRef
 from penstock.lake.columns import lake_column
 from penstock.shapes.mirror_column import MirrorColumn
 from penstock.values.lake_types import holds
@@ -46,7 +46,7 @@ def check_copy(session: SparkSession, files: Sequence[FileRef], columns: Sequenc
 
 def _typed(file: FileRef) -> Iterator[tuple[str, str]]:
     """Yield the lake's columns of which a file holds values, with the types of these."""
-    names = dict(zip(file.columns, file.fields or file.columns, strict=True))
+    names = dict(zip(file.columns, file.names, strict=True))
     for column, type_ in file.typed:
         if (name := names[column]) is not None:
             yield name, type_

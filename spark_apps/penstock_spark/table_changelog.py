@@ -14,6 +14,7 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
+from penstock.contract.manifest import microseconds
 from penstock.contract.schema import CONTRACT_VERSION
 from penstock.engine import changelog as engine
 from penstock.engine.files import Files
@@ -89,7 +90,7 @@ def _fill(
     _require_ours(plan, table, there)
     there = _evolve(order, table, there)
     table_layout.require_known(table, there)
-    start, end = engine.microseconds(plan.from_time), engine.microseconds(plan.upto_time)
+    start, end = microseconds(plan.from_time), microseconds(plan.upto_time)
     staged = Staging(table, there, {properties.PIPELINE: plan.pipeline, properties.ATTEMPT: plan.attempt})
     if there.main is not None:
         staged.plan_files({"committed_at": (start, end - 1)})
@@ -142,12 +143,9 @@ def _order(
         landed=order.files,
         missing=order.missing,
         target=tuple(file for path, file in staged.files.items() if path not in whole),
-        start=engine.microseconds(plan.from_time),
-        end=engine.microseconds(plan.upto_time),
-        folder=table_layout.data_folder(there),
-        partition=table_layout.partition(table, there, columns),
-        sort=table_layout.sort(table, there, columns),
-        storage=table_layout.storage(table, there),
+        start=microseconds(plan.from_time),
+        end=microseconds(plan.upto_time),
+        layout=table_layout.layout(table, there, columns),
         resources=Resources(threads, plan.task_memory),
     )
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from penstock.config.validators import FORMAT_VERSION
 from penstock.engine import transforms
-from penstock.engine.order import Column, PartitionField, SortField, Storage
+from penstock.engine.order import Column, Layout, LayoutField, Storage
 from penstock.errors import LakeError
 from penstock_spark.iceberg_table import IcebergTable
 from penstock_spark.lake_table import LakeTable
@@ -52,8 +52,8 @@ def require_known(table: LakeTable, there: IcebergTable) -> None:
         raise unsupported(table, f"a location of the scheme {scheme}")
 
 
-def storage(table: LakeTable, there: IcebergTable) -> Storage:
-    """Return how the table's properties want new files; raises LakeError("storage-unsupported") on another codec."""
+def _storage(table: LakeTable, there: IcebergTable) -> Storage:
+    """Return how the table's properties want new files."""
     known = there.java.properties()
 
     def value(name: str, default: str) -> str:
@@ -71,29 +71,27 @@ def storage(table: LakeTable, there: IcebergTable) -> Storage:
     )
 
 
-def data_folder(there: IcebergTable) -> str:
-    """Return the folder of the table's data files."""
-    return str(there.java.locationProvider().newDataLocation("x")).removesuffix("/x")
+def layout(table: LakeTable, there: IcebergTable, columns: Sequence[Column]) -> Layout:
+    """Return where the table's new files go, and how their rows are divided, sorted and stored; raises LakeError("storage-unsupported")."""
+    folder = str(there.java.locationProvider().newDataLocation("x")).removesuffix("/x")
+    return Layout(folder, _partition(table, there, columns), _sort(table, there, columns), _storage(table, there))
 
 
-def partition(table: LakeTable, there: IcebergTable, columns: Sequence[Column]) -> tuple[PartitionField, ...]:
-    """Return the fields of the table's partition spec; raises LakeError("storage-unsupported")."""
+def _partition(table: LakeTable, there: IcebergTable, columns: Sequence[Column]) -> tuple[LayoutField, ...]:
     if there.java.spec().isUnpartitioned():
         return ()
     spec = json.loads(java("org.apache.iceberg.PartitionSpecParser").toJson(there.java.spec()))
     return tuple(
-        PartitionField(each["field-id"], *_source(table, columns, each, "partitioned", transforms.partitions))
-        for each in spec["fields"]
+        LayoutField(*_source(table, columns, each, "partitioned", transforms.partitions)) for each in spec["fields"]
     )
 
 
-def sort(table: LakeTable, there: IcebergTable, columns: Sequence[Column]) -> tuple[SortField, ...]:
-    """Return the fields of the table's sort order; raises LakeError("storage-unsupported")."""
+def _sort(table: LakeTable, there: IcebergTable, columns: Sequence[Column]) -> tuple[LayoutField, ...]:
     if there.java.sortOrder().isUnsorted():
         return ()
     order = json.loads(java("org.apache.iceberg.SortOrderParser").toJson(there.java.sortOrder()))
     return tuple(
-        SortField(
+        LayoutField(
             *_source(table, columns, each, "sorted", transforms.known),
             descending=each["direction"] == "desc",
             nulls_first=each["null-order"] == "nulls-first",

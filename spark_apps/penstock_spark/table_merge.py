@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 
 from pyspark.sql import SparkSession
 
-from penstock.contract.manifest import ChangeCounts
-from penstock.engine import segments, task
+from penstock.contract.manifest import FileRef, total
+from penstock.engine import segments, target
 from penstock.engine.order import Bounds, MergeAnswer
 from penstock.engine.segments import Segment
 from penstock.errors import LakeError
-from penstock.jobs.merge_plan import FileRef, MergePlan, Replaced, TablePlan, TableResult, TableSize
+from penstock.jobs.merge_plan import MergePlan, Replaced, TablePlan, TableResult, TableSize
 from penstock.jobs.pointers import Fresh, Pointer, aside, place_of, replaced
 from penstock.lake import properties
 from penstock.lake.columns import MISFITS, mirror_columns
@@ -102,7 +102,7 @@ class TableMerge:
     counts: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        self.landed = sum((file.counts for file in self.order.files), ChangeCounts())
+        self.landed = total(self.order.files)
         self.table = self._lake_table(self.order.fresh or self.order.target)
         self.batch = Batch(self.session, self.plan, self.order, self.table, self.environment, self.threads)
         through = self.plan.upto_lsn if self.order.through is None else self.order.through
@@ -165,7 +165,7 @@ class TableMerge:
         moving = [name for name, _ in wanted.renamed if not before[name].always_fits]
         if not moving or there.main is None:
             return
-        if task.hold_misfits(staged.data_paths(), there.ids(MISFITS.name)[0], moving, self.batch.reached(there)):
+        if target.hold_misfits(staged.data_paths(), there.ids(MISFITS.name)[0], moving, self.batch.reached(there)):
             raise LakeError(
                 "schema-change",
                 f"expected no exact texts of {', '.join(moving)} in {MISFITS.name}, which name the column as it was before it "

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from penstock.contract.manifest import FileRef
 from penstock.engine import duck, split, task, vectors
 from penstock.engine.files import Files
-from penstock.engine.order import Column, LandedFile, MergeAnswer, MergeOrder, TargetFile
+from penstock.engine.order import Column, Layout, MergeAnswer, MergeOrder, TargetFile
 from penstock.engine.split import Answer, Shape
 from penstock.engine.target import scan_sql
 from penstock.errors import LakeError
-from penstock.jobs.merge_plan import FileRef, TableResult
+from penstock.jobs.merge_plan import TableResult
 from penstock.lake.columns import MISFITS, lake_column
 from penstock.shapes.mirror_column import MirrorColumn
 from penstock.shapes.pg_snapshot import Snapshot
@@ -65,13 +66,11 @@ class FolderTable(Table):
         wanted: dict[str, Any] = {
             "columns": columns,
             "misfits_ids": self.ids[MISFITS.name],
-            "landed": tuple(
-                LandedFile(each.uri, each.rows, each.columns, frozenset(dict(each.typed))) for each in files
-            ),
+            "landed": tuple(files),
             "target": tuple(self.data.values()),
-            "folder": f"file://{folder}",
+            "layout": Layout(f"file://{folder}", changes.pop("partition", ())),
             "copy": copy,
-            "grows_only": self.identity != "f" and not any(each.counts.old_full for each in files),
+            "identity": self.identity,
         }
         return MergeOrder(**{**wanted, **changes})
 

@@ -16,13 +16,12 @@ import pyarrow as pa
 
 from penstock.compare.pg_text import row_texts
 from penstock.config.connections import Connection
-from penstock.contract.manifest import FileEntry
+from penstock.contract.manifest import FileEntry, FileRef
 from penstock.engine import duck, vectors
 from penstock.engine.files import Files
 from penstock.engine.target import scan_sql
 from penstock.flow.capture.window import land
 from penstock.jobs.copy_plan import CopyPlan
-from penstock.jobs.merge_plan import FileRef
 from penstock.landing.zone import LandingZone
 from penstock.lsn import Lsn
 from penstock.shapes.mirror_column import column_plan
@@ -131,9 +130,7 @@ class Followed:
         return found
 
     def _ref(self, entry: FileEntry) -> FileRef:
-        return FileRef(
-            self.zone.uri(entry.path), entry.rows, entry.bytes, entry.columns, counts=entry.counts, typed=entry.typed
-        )
+        return entry.at(self.zone.uri(entry.path))
 
 
 def _counted(tables: Iterator[pa.Table]) -> Rows:

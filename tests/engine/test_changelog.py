@@ -11,13 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from penstock.contract.manifest import FileRef
 from penstock.contract.schema import NO_COLUMNS_FIELD, landing_schema
 from penstock.engine import changelog, vectors
 from penstock.engine.changelog import FillOrder, ImageField
 from penstock.engine.failure import EngineFailure
 from penstock.engine.files import Files
-from penstock.engine.order import NewFile, PartitionField, Resources, SortField, Storage, TargetFile
-from penstock.lake.changelog import ChangelogFile, MissingTransaction, changelog_columns
+from penstock.engine.order import Layout, LayoutField, NewFile, Resources, TargetFile
+from penstock.lake.changelog import MissingTransaction, changelog_columns
 from penstock.lake.columns import LakeColumn
 
 DAY = 86_400_000_000
@@ -39,17 +40,20 @@ def moment(microseconds: int) -> datetime:
     return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=microseconds)
 
 
-def order_of(
-    folder: Path, *landed: ChangelogFile, fields: Sequence[tuple[str, str]] = FIELDS, **changes: Any
-) -> FillOrder:
+def order_of(folder: Path, *landed: FileRef, fields: Sequence[tuple[str, str]] = FIELDS, **changes: Any) -> FillOrder:
     """Order the interval of the first day of 1970 from landed files."""
     columns = changelog_columns([LakeColumn(*field) for field in fields])
     numbers = itertools.count(1)
     ids = {each.name: tuple(next(numbers) for _ in range(1 + inner(each.type))) for each in columns}
     images = [[tuple(next(numbers) for _ in range(1 + inner(type_))) for _, type_ in fields] for _ in range(2)]
     described = tuple(ImageField(*field, each) for field, each in zip(fields, zip(*images, strict=True), strict=True))
-    known: dict[str, Any] = {"missing": (), "target": (), "partition": (), "sort": (), "resources": Resources()}
-    known |= {"start": 0, "end": DAY, "storage": Storage(), "folder": str(folder / "lake")}
+    known: dict[str, Any] = {
+        "missing": (),
+        "target": (),
+        "layout": Layout(str(folder / "lake")),
+        "resources": Resources(),
+    }
+    known |= {"start": 0, "end": DAY}
     return FillOrder(ids, described, landed, **{**known, **changes})
 
 
@@ -58,12 +62,10 @@ def change(at: int | None, lsn: int, op: str = "I", **images: Any) -> dict[str, 
     return {**row, "new": None, "old": None, "old_kind": None, "unchanged": None, **images}
 
 
-def landed(
-    folder: Path, name: str, columns: Sequence[str], rows: Sequence[dict[str, Any]], **options: Any
-) -> ChangelogFile:
+def landed(folder: Path, name: str, columns: Sequence[str], rows: Sequence[dict[str, Any]], **options: Any) -> FileRef:
     path = folder / f"{name}.parquet"
     pq.write_table(pa.Table.from_pylist(list(rows), schema=landing_schema(columns)), path, **options)
-    return ChangelogFile(str(path), len(rows), path.stat().st_size, tuple(columns), 3)
+    return FileRef(str(path), len(rows), path.stat().st_size, tuple(columns), era=3)
 
 
 def rows_of(written: Sequence[NewFile]) -> list[dict[str, Any]]:
@@ -176,7 +178,8 @@ def test_rows_lie_by_day_in_files_of_their_own_and_in_commit_order(tmp_path: Pat
     file = landed(tmp_path, "a", ["id"], rows)
     order = order_of(tmp_path, file, fields=FIELDS[:1], end=2 * DAY)
     at, lsn = list(order.ids).index("committed_at"), list(order.ids).index("commit_lsn")
-    order = replace(order, partition=(PartitionField(1000, at, "day"),), sort=(SortField(lsn, "identity"),))
+    fields = {"partition": (LayoutField(at, "day"),), "sort": (LayoutField(lsn, "identity"),)}
+    order = replace(order, layout=replace(order.layout, **fields))
 
     written = changelog.write(order, Files())
 

@@ -11,15 +11,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.contract.manifest import ChangeCounts
+from penstock.contract.manifest import FileRef
 from penstock.contract.schema import landing_schema
-from penstock.engine import task
-from penstock.engine.order import LandedFile, Resources
-from penstock.engine.segments import Key, Segment
+from penstock.engine import segments
+from penstock.engine.order import Resources
+from penstock.engine.segments import Segment
 from penstock.engine.split import Shape
 from tests.engine.folder_lake import FolderLake, FolderTable
 from tests.spark.histories import UNCHANGED, D, Event, I, T, U
-from tests.spark.workbench import _row, column
+from tests.spark.workbench import _row, column, counted
 
 COLUMNS = (column("h", "int4"), column("a"), column("b"), column("c", "int4"), column("big"))
 NAMES = tuple(each.name for each in COLUMNS)
@@ -109,7 +109,7 @@ class Source:
         return f"{prefix}{self.random.randrange(4)}"
 
 
-def landed(table: FolderTable, events: list[tuple[Any, int, Event]]) -> list[tuple[LandedFile, Key, ChangeCounts]]:
+def landed(table: FolderTable, events: list[tuple[Any, int, Event]]) -> list[FileRef]:
     """Write the events, a file for each key, whichever took turns."""
     found = []
     for number, key in enumerate(dict.fromkeys(key for key, *_ in events)):
@@ -118,30 +118,27 @@ def landed(table: FolderTable, events: list[tuple[Any, int, Event]]) -> list[tup
         ]
         path = table.folder / f"{table.oid}.{events[0][1]}.{number}.parquet"
         pq.write_table(pa.Table.from_pylist(rows, schema=landing_schema(NAMES)), path)
-        full = sum(row["old_kind"] == "O" for row in rows)
-        found.append((LandedFile(path.as_uri(), len(rows), NAMES), key[0] or (), ChangeCounts(old_full=full)))
+        found.append(FileRef(path.as_uri(), len(rows), 0, NAMES, counted(rows), key=key[0] or ()))
     return found
 
 
 def merge(lake: FolderLake, table: FolderTable, events: list[tuple[Any, int, Event]]) -> tuple[Segment, ...]:
     files = landed(table, events)
-    batch = [file for file, *_ in files]
-    segments = task.cut(batch, [key for _, key, _ in files], Resources(), lake.files)
-    for segment in segments:
-        chosen = [files[at] for at in segment.files]
+    cut = segments.cut(files, Resources(), lake.files)
+    for segment in cut:
         order = table.order_of([])
         columns = tuple(replace(each, key=each.name in (segment.key or ())) for each in order.columns)
         order = replace(
             order,
             columns=columns,
-            landed=tuple(file for file, *_ in chosen),
-            grows_only=not any(counts.old_full for *_, counts in chosen),
+            landed=tuple(files[at] for at in segment.files),
+            identity="d",
             since=segment.since,
             until=segment.until,
             stop_on_conflict=True,
         )
         table.commit(lake._carried_out(order))
-    return segments
+    return cut
 
 
 @pytest.mark.slow

@@ -84,7 +84,7 @@ def test_two_million_changes_of_two_million_rows_stay_below_a_gibibyte(folder_la
     table = folder_lake.table(*bench.COLUMNS)
     zone = LandingZone.open(str(tmp_path / "landed"), {})
     ids = np.arange(bench.SMALL)
-    plain = {"moves": False, "unchanged": False, "truncates": False, "resources": Resources(memory_bytes=512 * MIB)}
+    plain = {"resources": Resources(memory_bytes=512 * MIB)}
     rows = bench._write(zone, "rows.parquet", bench._inserts(ids))
     table.commit(task.merge(table.order_of([rows], **plain), Files()))
     changes = bench._write(zone, "changes.parquet", bench._updates(ids, np.zeros(len(ids), np.bool_)))

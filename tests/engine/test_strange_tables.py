@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from penstock.engine.order import PartitionField
+from penstock.engine.order import LayoutField
 from tests.engine.folder_lake import FolderLake
 from tests.spark.histories import UNCHANGED, D, I, U, tx
 from tests.spark.workbench import column
@@ -47,7 +47,7 @@ def test_a_bag_with_columns_named_as_the_engine_names_its_own_is_merged(folder_l
 
 def test_a_partitioned_table_may_have_any_names(folder_lake: FolderLake) -> None:
     table = folder_lake.table(column("key", "int4", key=True), *(column(name) for name in NAMES))
-    folder_lake.options["partition"] = (PartitionField(1000, 0, "bucket[2]"),)
+    folder_lake.options["partition"] = (LayoutField(0, "bucket[2]"),)
     folder_lake.land(table, tx(*(I(key=key, **ROW) for key in range(6))))
     folder_lake.merge()
     folder_lake.land(table, tx(D(key=0), U(key=1, **{**ROW, "penstock_partition": "x"})))

@@ -42,13 +42,13 @@ def test_pyiceberg_reads_the_vectors_of_every_data_file(wanted: dict[str, set[in
 
 def test_a_vector_holds_what_was_gone_before_and_what_goes_now(tmp_path: Path) -> None:
     target = (TargetFile("/a", 10), TargetFile("/b", 10), TargetFile("/c", 10))
-    location = f"{tmp_path}/new/x.puffin"
+    folder = tmp_path / "new"
 
-    found = vectors.write_vectors(LAKE, location, target, matched((2, 9), (0, 3), (2, 0)), {2: BitMap([5])})
+    found = vectors.write_vectors(LAKE, str(folder), target, matched((2, 9), (0, 3), (2, 0)), {2: BitMap([5])})
 
     rows = {each.data_file: set(vectors.read_vector(LAKE, each.vector)) for each in found}
     assert rows == {"/a": {3}, "/c": {0, 5, 9}}
-    assert [each.file_bytes for each in found] == 2 * [Path(location).stat().st_size]
+    assert [each.file_bytes for each in found] == 2 * [next(folder.iterdir()).stat().st_size]
 
 
 @pytest.mark.parametrize(

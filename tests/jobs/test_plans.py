@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from penstock.codec import JsonForm
-from penstock.contract.manifest import ChangeCounts
+from penstock.contract.manifest import ChangeCounts, FileRef
 from penstock.jobs.changelog_plan import (
     ChangelogPlan,
     ChangelogResult,
@@ -23,10 +23,10 @@ from penstock.jobs.maintenance_plan import (
     TableFolder,
     TableReport,
 )
-from penstock.jobs.merge_plan import FileRef, MergePlan, MergeResult, Replaced, TablePlan, TableResult, TableSize
+from penstock.jobs.merge_plan import MergePlan, MergeResult, Replaced, TablePlan, TableResult, TableSize
 from penstock.jobs.orders import Orders
 from penstock.jobs.pointers import Fresh, Pointer, Rename
-from penstock.lake.changelog import ChangelogFile, MissingTransaction
+from penstock.lake.changelog import MissingTransaction
 from penstock.lake.columns import LakeColumn
 from penstock.shapes.mirror_column import MirrorColumn
 from penstock.values.pgtype import PgType
@@ -77,7 +77,7 @@ FILL = ChangelogPlan(
         ChangelogTable(
             ("shop", "t__changelog"),
             (LakeColumn("id", "int"), LakeColumn("a`b.c", "string")),
-            (ChangelogFile("file:///f", 1, 2, ("id",), 1),),
+            (FileRef("file:///f", 1, 2, ("id",), era=1),),
             (MissingTransaction(1, 2, None, datetime(2026, 11, 1, tzinfo=UTC)),),
         ),
     ),

@@ -8,14 +8,14 @@ import psycopg
 import pytest
 
 from penstock.engine.bounds import within
-from penstock.engine.order import Column, MergeOrder
+from penstock.engine.order import Column, Layout, MergeOrder
 from penstock.shapes import partition_bounds
 from penstock.source import catalog, key_range
 from penstock.source.session import SourceSession
 
 COLUMNS = (Column("a", "int", (1,)), Column("b", "string", (2,)), Column("d", "date", (3,)))
 NUMBERS = {column.name: number for number, column in enumerate(COLUMNS, 1)}
-ORDER = MergeOrder(COLUMNS, (), (), (), "")
+ORDER = MergeOrder(COLUMNS, (), (), (), Layout(""))
 WORDS = ("x", "it''s", "z")
 DAYS = tuple(f"2026-0{month}-01" for month in range(1, 7))
 FILL = f"""

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from penstock.compare.lake_reader import lake_reader, sql_catalog
+from penstock.contract.manifest import FileRef
 from penstock.errors import LakeError
-from penstock.jobs.merge_plan import FileRef
 from tests.conftest import LakeCatalog
 from tests.pipeline_env import connection
 from tests.spark.histories import D, I, U, tx

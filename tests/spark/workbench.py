@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from penstock.contract.manifest import ChangeCounts
+from penstock.contract.manifest import ChangeCounts, FileRef
 from penstock.contract.schema import copy_schema, landing_schema
-from penstock.jobs.merge_plan import FileRef, MergePlan, MergeResult, TablePlan, TableResult
+from penstock.jobs.merge_plan import MergePlan, MergeResult, TablePlan, TableResult
 from penstock.lake.columns import lake_column
 from penstock.landing.zone import LandingZone
 from penstock.shapes.mirror_column import MirrorColumn
@@ -121,23 +121,22 @@ class Table:
         ]
         path = self.folder / f"{self.oid}.{next(_numbers)}.parquet"
         pq.write_table(pa.Table.from_pylist(rows, schema=landing_schema(names)), path, compression="zstd")
-        ops = Counter(row["op"] for row in rows)
-        kinds = Counter(row["old_kind"] for row in rows)
-        return FileRef(
-            uri=path.as_uri() if "%" not in path.as_uri() else f"file://{path}",
-            rows=len(rows),
-            bytes=path.stat().st_size,
-            columns=names,
-            counts=ChangeCounts(
-                inserts=ops["I"],
-                updates=ops["U"],
-                deletes=ops["D"],
-                truncates=ops["T"],
-                unchanged=sum(row["unchanged"] is not None for row in rows),
-                old_key=kinds["K"],
-                old_full=kinds["O"],
-            ),
-        )
+        uri = path.as_uri() if "%" not in path.as_uri() else f"file://{path}"
+        return FileRef(uri, len(rows), path.stat().st_size, names, counted(rows))
+
+
+def counted(rows: Sequence[dict[str, Any]]) -> ChangeCounts:
+    """Count landed rows by kind of change."""
+    ops, kinds = Counter(row["op"] for row in rows), Counter(row["old_kind"] for row in rows)
+    return ChangeCounts(
+        inserts=ops["I"],
+        updates=ops["U"],
+        deletes=ops["D"],
+        truncates=ops["T"],
+        unchanged=sum(row["unchanged"] is not None for row in rows),
+        old_key=kinds["K"],
+        old_full=kinds["O"],
+    )
 
 
 def _row(event: Event, names: Sequence[str], lsn: int, ordinal: int, xid: int | None) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 
 from penstock.codec import JsonForm
@@ -73,3 +74,51 @@ class FileEntry(JsonForm):
     max_committed_at: int | None = None
     typed: Typed = ()
     attnums: tuple[int, ...] | None = None
+
+    def at(self, uri: str) -> FileRef:
+        """Name the file for who reads it there."""
+        partial = self.attnums is not None
+        return FileRef(uri, self.rows, self.bytes, self.columns, self.counts, self.typed, partial=partial)
+
+
+@dataclass(frozen=True, slots=True)
+class FileRef:
+    """Name one landing file for who reads it, and what is known of it before that.
+
+    `columns` are the fields of its `new` and `old` structs (of a copy: its columns); `fields` are the lake's names of these,
+    None for one that the lake does not have, where they are not the same. A `partial` file says nothing of the columns that it lacks.
+    `key` are the lake's columns by which its changes find their rows, where these are not the table's key: none where whole
+    rows do. `reals` are columns of type `real`, by the lake's names, that the lake has as double precision. `only` are the first
+    row and the one after the last that concern a task, where it is not to read all of the file. `era` is said where files of several are read.
+    """
+
+    uri: str
+    rows: int
+    bytes: int
+    columns: tuple[str, ...]
+    counts: ChangeCounts = ChangeCounts()
+    typed: Typed = ()
+    fields: tuple[str | None, ...] | None = None
+    partial: bool = False
+    key: tuple[str, ...] | None = None
+    reals: tuple[str, ...] = ()
+    only: tuple[int, int] | None = None
+    era: int | None = None
+
+    @property
+    def names(self) -> tuple[str | None, ...]:
+        """Return the lake's names of the columns, None for one that the lake does not have."""
+        return self.columns if self.fields is None else self.fields
+
+
+def alike(files: Iterable[FileRef]) -> list[list[tuple[int, FileRef]]]:
+    """Put files together that are read alike, each with its number: those of the same columns under the same names, and so on."""
+    groups: dict[FileRef, list[tuple[int, FileRef]]] = {}
+    for number, file in enumerate(files):
+        groups.setdefault(replace(file, uri="", rows=0, bytes=0, counts=ChangeCounts()), []).append((number, file))
+    return list(groups.values())
+
+
+def total(files: Iterable[FileRef]) -> ChangeCounts:
+    """Count the changes of all files."""
+    return sum((file.counts for file in files), ChangeCounts())

@@ -8,33 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from itertools import groupby
 
-import duckdb
-from pyroaring import BitMap
-
-from penstock.engine import casts, duck, vectors
+from penstock.contract.manifest import FileRef, alike, microseconds
+from penstock.engine import casts, duck
 from penstock.engine.duck import Duck, duck_type, listing, literal
-from penstock.engine.failure import EngineFailure
 from penstock.engine.files import Files
-from penstock.engine.order import (
-    MergeAnswer,
-    NewFile,
-    PartitionField,
-    Resources,
-    SortField,
-    Storage,
-    TargetFile,
-    new_location,
-)
-from penstock.engine.target import places
-from penstock.engine.write import FileColumn, Layout, write_files
-from penstock.errors import LakeError
-from penstock.lake.changelog import IMAGES, MISSING, PLAIN_COLUMNS, UNKNOWN, ChangelogFile, MissingTransaction
+from penstock.engine.order import Layout, MergeAnswer, NewFile, Resources, TargetFile
+from penstock.engine.target import take_out
+from penstock.engine.write import FileColumn, write_files
+from penstock.lake.changelog import IMAGES, MISSING, PLAIN_COLUMNS, UNKNOWN, MissingTransaction
 from penstock.lake.columns import MISFITS_TYPE
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +39,12 @@ class FillOrder:
 
     ids: dict[str, tuple[int, ...]]
     fields: tuple[ImageField, ...]
-    landed: tuple[ChangelogFile, ...]
+    landed: tuple[FileRef, ...]
     missing: tuple[MissingTransaction, ...]
     target: tuple[TargetFile, ...]
     start: int
     end: int
-    folder: str
-    partition: tuple[PartitionField, ...]
-    sort: tuple[SortField, ...]
-    storage: Storage
+    layout: Layout
     resources: Resources
 
     @property
@@ -74,7 +54,7 @@ class FillOrder:
 
     def parts(self, part_bytes: int) -> list[FillOrder]:
         """Return orders that write the same rows, each of about so many bytes of landed files."""
-        parts: list[list[ChangelogFile]] = []
+        parts: list[list[FileRef]] = []
         room = 0
         for file in self.landed:
             if not parts or room < file.bytes:
@@ -88,58 +68,24 @@ class FillOrder:
         return orders
 
 
-def microseconds(time: datetime) -> int:
-    """Return a time in microseconds of 1970."""
-    return (time - _EPOCH) // timedelta(microseconds=1)
-
-
 def write(order: FillOrder, files: Files) -> tuple[NewFile, ...]:
     """Write the rows of the interval into new data files; raises LakeError("merge-failed") or EngineFailure."""
-    try:
-        with duck.connect(order.resources, files, len(IMAGES) * len(order.fields)) as db:
-            return write_files(db, _layout(order), _rows(db, order))
-    except duckdb.OutOfMemoryException as error:
-        if (failure := EngineFailure.of(error)).trouble:
-            raise failure from None
-        raise LakeError(
-            "merge-failed",
-            f"expected to write a changelog in {order.resources.memory_bytes} bytes of memory and the disk, got out of "
-            "memory; raise spark.task_memory, then fill the interval again",
-        ) from None
-    except duckdb.Error as error:
-        raise EngineFailure.of(error) from None
+    with duck.connect(order.resources, files, len(IMAGES) * len(order.fields)) as db:
+        return write_files(db, _columns(order), order.layout, _rows(db, order))
 
 
 def remove(order: FillOrder, files: Files) -> MergeAnswer:
     """Write deletion vectors for the rows of the interval in the target's files, and count these; raises EngineFailure."""
     if not order.target:
         return MergeAnswer()
-    try:
-        with duck.connect(order.resources, files) as db:
-            found = places(db, _places(db, order))
-        gone = vectors.gone(files.lake, order.target, found)
-        going = {at: found[at] - gone.get(at, BitMap()) for at in found}
-        going = {at: rows for at, rows in going.items() if rows}
-        if not going:
-            return MergeAnswer()
-        written = vectors.write_vectors(files.lake, new_location(order.folder, ".puffin"), order.target, going, gone)
-        return MergeAnswer(vectors=written, counts={"rows_deleted": sum(map(len, going.values()))})
-    except duckdb.Error as error:
-        raise EngineFailure.of(error) from None
+    with duck.connect(order.resources, files) as db:
+        column = order.ids["committed_at"][0], "committed_at", "timestamp", None
+        rows = duck.read_by_id(db.stored(file.path for file in order.target), [column], places=True)
+        query = f"select file_index::bigint, file_row_number from {rows} where {order.condition}"
+        return take_out(db, order.target, order.layout.folder, query)
 
 
-def _places(db: Duck, order: FillOrder) -> str:
-    """Return the SQL of the places of the interval's rows in the target."""
-    source = db.stored(file.path for file in order.target)
-    column = f"{{name: 'committed_at', type: '{duck_type('timestamp')}', default_value: null}}"
-    schema = f"map {{{order.ids['committed_at'][0]}: {column}}}"
-    return (
-        f"select file_index, file_row_number from read_parquet({source}, schema = {schema}, file_row_number = true, "
-        f"hive_partitioning = false) where {order.condition}"
-    )
-
-
-def _layout(order: FillOrder) -> Layout:
+def _columns(order: FillOrder) -> list[FileColumn]:
     names = casts.file_names([field.name for field in order.fields])
     columns = [(name, lake_type, casts.field_id(lake_type, order.ids[name])) for name, lake_type in PLAIN_COLUMNS]
     for at, image in enumerate(IMAGES):
@@ -151,14 +97,13 @@ def _layout(order: FillOrder) -> Layout:
         misfits = f"{image}_misfits"
         columns.append((misfits, MISFITS_TYPE, casts.field_id(MISFITS_TYPE, order.ids[misfits])))
     described = {name: FileColumn(name, name, lake_type, ids) for name, lake_type, ids in columns}
-    in_order = tuple(described[name] for name in order.ids)
-    return Layout(in_order, order.folder, order.partition, order.sort, order.storage)
+    return [described[name] for name in order.ids]
 
 
 def _rows(db: Duck, order: FillOrder) -> str:
     """Return the SQL of the changelog's rows: the changes of files of each shape, and what is missing."""
     missing = [f"select {', '.join(_missing(order, each))}" for each in order.missing]
-    return "\nunion all by name\n".join([*(_typed(db, order, group) for group in _alike(order.landed)), *missing])
+    return "\nunion all by name\n".join([*(_typed(db, order, group) for group in alike(order.landed)), *missing])
 
 
 def _missing(order: FillOrder, missing: MissingTransaction) -> Iterator[str]:
@@ -180,31 +125,14 @@ def _missing(order: FillOrder, missing: MissingTransaction) -> Iterator[str]:
         yield f"cast(null as {duck_type(MISFITS_TYPE)}) as {image}_misfits"
 
 
-@dataclass(frozen=True)
-class _Alike:
-    """Hold files of one era with the same fields."""
-
-    era: int
-    columns: tuple[str, ...]
-    reals: tuple[str, ...]
-    uris: tuple[str, ...]
-
-
-def _alike(files: Sequence[ChangelogFile]) -> Iterator[_Alike]:
-    def kind(file: ChangelogFile) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
-        return file.era, file.columns, file.reals
-
-    for (era, columns, reals), group in groupby(sorted(files, key=kind), kind):
-        yield _Alike(era, columns, reals, tuple(file.uri for file in group))
-
-
-def _typed(db: Duck, order: FillOrder, files: _Alike) -> str:
+def _typed(db: Duck, order: FillOrder, files: Sequence[tuple[int, FileRef]]) -> str:
     """Cast the texts of both images, each once and from its name, and keep next to them what does not fit."""
+    _, first = files[0]
     names = casts.file_names([field.name for field in order.fields])
-    places = {name: at for at, name in enumerate(files.columns, start=1)}
+    places = {name: at for at, name in enumerate(first.columns, start=1)}
     there = [(at, field, places[field.name]) for at, field in enumerate(order.fields) if field.name in places]
     texts = [
-        f"{_text(f'struct_extract_at({image}, {place})', field, files)} as {image}{at}"
+        f"{_text(f'struct_extract_at({image}, {place})', field, first)} as {image}{at}"
         for image in IMAGES
         for at, field, place in there
     ]
@@ -228,8 +156,8 @@ def _typed(db: Duck, order: FillOrder, files: _Alike) -> str:
     return (
         f"select {own}, {listing(made)} from (\n"
         f"select {listing([own, *IMAGES, *typed, *_names(there)])} from (\n"
-        f"select {files.era}::integer as era, {listing([*plain, f'unchanged as {UNKNOWN}', *IMAGES, *texts])}\n"
-        f"from read_parquet({db.landed(files.uris)}, hive_partitioning = false) where {order.condition}))"
+        f"select {first.era}::integer as era, {listing([*plain, f'unchanged as {UNKNOWN}', *IMAGES, *texts])}\n"
+        f"from read_parquet({db.landed(file.uri for _, file in files)}, hive_partitioning = false) where {order.condition}))"
     )
 
 
@@ -237,7 +165,7 @@ def _names(there: Sequence[tuple[int, ImageField, int]]) -> list[str]:
     return [f"{image}{at}" for image in IMAGES for at, *_ in there]
 
 
-def _text(text: str, field: ImageField, files: _Alike) -> str:
+def _text(text: str, field: ImageField, file: FileRef) -> str:
     """Return the SQL of a text; one of `real` in a field of double precision is the value that the server widens it to."""
-    wider = field.lake_type == "double" and field.name in files.reals
+    wider = field.lake_type == "double" and field.name in file.reals
     return casts.as_double(text, real=True) if wider else text

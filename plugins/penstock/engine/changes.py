@@ -12,10 +12,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 
+from penstock.contract.manifest import FileRef, alike, total
 from penstock.engine.bounds import within
 from penstock.engine.casts import as_double, cast_to
 from penstock.engine.duck import Duck, listing, literal, text
-from penstock.engine.order import Column, LandedFile, MergeOrder
+from penstock.engine.order import Column, MergeOrder
 from penstock.errors import LakeError
 from penstock.shapes.pg_snapshot import Snapshot
 
@@ -76,7 +77,7 @@ def open_changes(db: Duck, order: MergeOrder) -> Changes:
             conditions.append(f"place > {last}")
     where = " and ".join([*conditions, "op <> 'T'"])
     db.execute(f"create or replace temp view changes as select * from landed where {where}")
-    if not order.unchanged:
+    if not total(order.landed).unchanged:
         return Changes(order, truncated=truncated, ops=ops)
     positions = {column.name: position for position, column in enumerate(order.columns)}
     left_out = db.rows(
@@ -109,7 +110,7 @@ def _open_landed(db: Duck, order: MergeOrder) -> None:
 
     A query over all versions holds the columns of each in memory at once; a table takes one after the other, and spills.
     """
-    reads = _reads(db, order)
+    reads = [_scan_sql(db, order, members) for members in alike(order.landed)]
     source = "\nunion all\n".join(reads)
     if len(reads) > 1 and len(reads) * len(order.columns) > _COLUMNS_AT_ONCE:
         db.execute(f"create or replace temp table landed_rows as\n{reads[0]}")
@@ -119,21 +120,13 @@ def _open_landed(db: Duck, order: MergeOrder) -> None:
     db.execute(f"create or replace temp view landed as\n{source}")
 
 
-def _reads(db: Duck, order: MergeOrder) -> list[str]:
-    """Return the SQL that reads the files, those with the same columns together."""
-    groups: dict[tuple[object, ...], list[tuple[int, LandedFile]]] = {}
-    for number, file in enumerate(order.landed):
-        groups.setdefault((file.columns, file.fields, file.only, file.partial, file.reals), []).append((number, file))
-    return [_scan_sql(db, order, members) for members in groups.values()]
-
-
-def _scan_sql(db: Duck, order: MergeOrder, members: list[tuple[int, LandedFile]]) -> str:
+def _scan_sql(db: Duck, order: MergeOrder, members: list[tuple[int, FileRef]]) -> str:
     """Return the SQL that reads files of the same columns."""
     first = members[0][1]
     only = first.only
     require_known_columns(order, first.names)
     there = {name: number for number, name in enumerate(first.names, start=1) if name is not None}
-    reals = frozenset[str]().union(*(file.reals for file in order.landed))
+    reals = {name for file in order.landed for name in file.reals}
 
     def value(image: str, column: Column) -> str:
         if column.name in there:
@@ -163,7 +156,7 @@ def _scan_sql(db: Duck, order: MergeOrder, members: list[tuple[int, LandedFile]]
     return f"select {listing([*known, *images])}\nfrom read_parquet({source}, file_row_number = true, hive_partitioning = false){some}"
 
 
-def _unchanged(file: LandedFile, order: MergeOrder) -> str:
+def _unchanged(file: FileRef, order: MergeOrder) -> str:
     """Return the SQL of the columns that a change leaves out, under the table's names."""
     if file.partial:
         left_out = [literal(column.name) for column in order.columns if column.name not in file.names]

@@ -15,8 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from penstock.engine.failure import EngineFailure
 from penstock.engine.files import Files
 from penstock.engine.order import Resources
+from penstock.errors import LakeError
 from penstock.values.lake_types import describe
 
 _BATCH = 1 << 17
@@ -77,7 +79,8 @@ class Duck:
 def connect(resources: Resources, files: Files, columns: int = 0) -> Iterator[Duck]:
     """Open a database in memory that takes no more than it may, for a table of so many columns.
 
-    What outgrows the memory is spilled to the disk: rows, in a folder that only this user may read.
+    What outgrows the memory is spilled to the disk: rows, in a folder that only this user may read. Raises EngineFailure for
+    what fails in the block, LakeError("merge-failed") where the memory is not enough.
     """
     settings: dict[str, Any] = {
         "threads": resources.threads,
@@ -96,6 +99,16 @@ def connect(resources: Resources, files: Files, columns: int = 0) -> Iterator[Du
             files.landing.register(connection)
             files.lake.register(connection)
             yield Duck(connection, files)
+        except duckdb.OutOfMemoryException as error:
+            if (failure := EngineFailure.of(error)).trouble:
+                raise failure from None
+            raise LakeError(
+                "merge-failed",
+                f"expected to work in {(resources.memory_bytes or 0) >> 20} MiB of memory and the disk, got out of memory, as by "
+                "a very large row; raise spark.task_memory, then resume the table, or fill the interval again",
+            ) from None
+        except duckdb.Error as error:
+            raise EngineFailure.of(error) from None
         finally:
             connection.close()
 
@@ -123,6 +136,22 @@ def listing(parts: Iterable[str]) -> str:
 def duck_type(lake_type: str) -> str:
     """Return DuckDB's name of a lake type."""
     return describe(lake_type).duckdb
+
+
+def read_by_id(source: str, fields: Iterable[tuple[int, str, str, str | None]], *, places: bool = False) -> str:
+    """Return the SQL that reads columns of files by field id, so that a renamed one is the same.
+
+    Each field is an id, the name to give it, its lake type, and the text that a file without it shows. With `places`
+    the columns `file_index` and `file_row_number` say where a row stands.
+    """
+    # all defaults of the map must have one type: DuckDB casts a text to the column's
+    schema = ", ".join(
+        f"{id_}: {{name: '{name}', type: {literal(duck_type(type_))}, default_value: cast({literal(default)} as varchar)}}"
+        for id_, name, type_, default in fields
+    )
+    known = f"schema = map {{{schema}}}, " if schema else ""
+    numbered = "file_row_number = true, " if places else ""
+    return f"read_parquet({source}, {known}{numbered}hive_partitioning = false)"
 
 
 def _listed(paths: Iterable[str]) -> str:

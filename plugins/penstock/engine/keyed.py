@@ -6,174 +6,163 @@ unknown is completed from the lake while it is written.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from pyroaring import BitMap
 
-from penstock.engine import target, vectors, write
-from penstock.engine.changes import ARRIVE, DELETE, DEPART, INSERT, ROW_BITS, UPDATE, Changes
+from penstock.engine import duck, target, vectors, write
+from penstock.engine.changes import ARRIVE, DELETE, DEPART, INSERT, ROW_BITS, UPDATE, Changes, open_changes
 from penstock.engine.duck import Duck, listing, literal
-from penstock.engine.order import MergeAnswer, NewVector, ResolvedCell
-from penstock.engine.resolve import KINDS, UNKNOWN, key_names, resolve, root_names, state_table
+from penstock.engine.files import Files
+from penstock.engine.order import MergeAnswer, MergeOrder, ResolvedCell, Tally, Written
+from penstock.engine.resolve import UNKNOWN, key_names, resolve, root_names, state_table
 from penstock.engine.target import Places
-from penstock.engine.write import Written
 from penstock.errors import LakeError
 
 _WITHIN = {"update_missing": "off < 0 and live", "delete_missing": "off < 0 and not live", "insert_existing": "off > 0"}
 
 
 @dataclass(frozen=True)
-class Facts:
-    """Hold what one look at `touched` yields: how many keys by their first event, conflicts within the batch, and so on."""
-
-    first: Mapping[int, int]
-    within: Mapping[str, int]
-    live: int
-    holes: int
-    keyless: int
-
-    @property
-    def keys(self) -> int:
-        """Return the number of keys."""
-        return sum(self.first.values())
-
-
-@dataclass(frozen=True)
 class State:
     """Hold what the batch is, met in the data files of the order: `touched`, `matched` and `filled` have been made."""
 
-    facts: Facts
-    met: Mapping[int, int]
+    tally: Tally
     going: Places
     gone: Places
-    placed: int
 
 
 def apply(db: Duck, changes: Changes) -> MergeAnswer:
     """Carry the batch out; raises LakeError of a kind that pauses the table."""
     order, state = changes.order, _meet(db, changes)
-    conflicts = conflicts_of(state.facts.first, state.met, state.facts.within)
-    write.require_no_conflict(order, conflicts)
-    require_filled(state.facts.holes, state.placed)
-    new, misfits = _write(db, changes, state, "live", state.facts.live)
-    write.require_misfits_allowed(order, misfits)
-    require_written(state.facts.live, new.rows)
-    removed: tuple[NewVector, ...] = ()
-    if state.going:
-        location = order.new_location("-deletes.puffin")
-        removed = vectors.write_vectors(db.files.lake, location, order.target, state.going, state.gone)
-    deleted = sum(state.met.values())
-    return MergeAnswer(
-        files=new.files,
-        vectors=removed,
-        truncated=changes.truncated,
-        counts={**conflicts, "rows_deleted": deleted, "rows_written": new.rows, "misfits": misfits},
-        ops=changes.ops,
-    )
+    require_allowed(order, state.tally)
+    new = _write(db, changes, state, "live", state.tally.live)
+    removed = vectors.write_vectors(db.files.lake, order.layout.folder, order.target, state.going, state.gone)
+    return MergeAnswer(new.files, removed, changes.truncated, concluded(order, state.tally, new), changes.ops)
 
 
-def resolve_cell(db: Duck, changes: Changes) -> ResolvedCell:
-    """Find out what one part of a split batch leads to, and write only rows that take values from several places.
+def resolve_cell(order: MergeOrder, files: Files) -> ResolvedCell:
+    """Find out what the cell of a split order, of a table with a key, leads to, and write only rows that take values from several places.
 
-    Raises LakeError of a kind that pauses the table.
+    Raises LakeError of a kind that pauses the table, and EngineFailure.
     """
-    order, state, first = changes.order, _meet(db, changes), changes.order.cell.first
-    patched = " or ".join(f"v{i} <> id" for i in changes.partial) or "false"
-    which = [f"live and not hole and ({patched})"] if first and changes.partial else []
-    if state.placed:
-        which.append("live and id in (select id from filled)")
-    chosen = " or ".join(f"({each})" for each in which) or "false"
-    (rows,) = db.row(f"select count(*) from touched where {chosen}")
-    new, misfits = _write(db, changes, state, chosen, rows)
-    live: Places = {}
-    if first:
-        row = f"id & {(1 << ROW_BITS) - 1}"
-        query = f"select id >> {ROW_BITS} as file, {row} as position from touched where live and not ({patched})"
-        live = target.places(db, query)
-    facts = state.facts
+    with duck.connect(order.resources, files) as db:
+        changes = open_changes(db, order)
+        state, first = _meet(db, changes), order.cell.first
+        patched = " or ".join(f"v{i} <> id" for i in changes.partial) or "false"
+        which = [f"live and not hole and ({patched})"] if first and changes.partial else []
+        if state.tally.placed:
+            which.append("live and id in (select id from filled)")
+        chosen = " or ".join(f"({each})" for each in which) or "false"
+        (rows,) = db.row(f"select count(*) from touched where {chosen}")
+        new = _write(db, changes, state, chosen, rows)
+        live: Places = {}
+        if first:
+            row = f"id & {(1 << ROW_BITS) - 1}"
+            query = f"select id >> {ROW_BITS} as file, {row} as position from touched where live and not ({patched})"
+            live = target.places(db, query)
     return ResolvedCell(
-        files=new.files,
+        new,
         live={at: rows.serialize() for at, rows in live.items()},
         going={order.target[at].path: rows.serialize() for at, rows in state.going.items()},
-        first=dict(facts.first) if first else {},
-        within=dict(facts.within) if first else {},
-        met=dict(state.met),
-        holes=facts.holes if first else 0,
-        placed=state.placed,
-        misfits=misfits,
+        tally=state.tally if first else Tally(met=state.tally.met, placed=state.tally.placed),
         truncated=changes.truncated,
         ops=changes.ops,
     )
 
 
-def write_live(db: Duck, changes: Changes, live: Sequence[bytes]) -> Written:
-    """Write the rows of the landed files that live, each file's as a bitmap; all their values are their own."""
+def write_live(order: MergeOrder, live: Sequence[bytes], files: Files) -> Written:
+    """Write the rows of the order's landed files that live, as each one's bitmap says; all their values are their own.
+
+    Raises EngineFailure.
+    """
     ids = [(at << ROW_BITS) + vectors.positions(BitMap.deserialize(rows)) for at, rows in enumerate(live)]
-    texts = {i: changes.text(i) for i in range(len(changes.order.columns))}
-    with db.table("live", {"id": np.concatenate(ids)}):
-        rows = write.typed(changes.order, "changes semi join live using (id)", texts)
-        return write.write(db, changes.order, rows)
+    with duck.connect(order.resources, files) as db:
+        changes = open_changes(db, order)
+        texts = {i: changes.text(i) for i in range(len(order.columns))}
+        with db.table("live", {"id": np.concatenate(ids)}):
+            return write.write(db, order, write.typed(order, "changes semi join live using (id)", texts))
+
+
+def require_allowed(order: MergeOrder, found: Tally) -> None:
+    """Raise LakeError: "merge-conflict" where that is not allowed, "divergence" where the lake lacked rows that updates left partly out."""
+    write.require_no_conflict(order, conflicts_of(found))
+    if found.placed != found.holes:
+        raise LakeError(
+            "divergence",
+            f"expected the lake to have the rows of {found.holes} updates that leave values out, got {found.placed}; "
+            "copy the table again",
+        )
+
+
+def concluded(order: MergeOrder, found: Tally, new: Written) -> dict[str, int]:
+    """Count what a batch has done whose rows are written; raises LakeError("misfit-refused") or, where they are not those that live, ("divergence")."""
+    write.require_misfits_allowed(order, new.misfits)
+    if new.rows != found.live:
+        raise LakeError(
+            "divergence",
+            f"expected to write {found.live} rows, wrote {new.rows}; copy the table again, and report this",
+        )
+    counts = {"rows_deleted": found.met.total(), "rows_written": new.rows, "misfits": new.misfits}
+    return {**conflicts_of(found), **counts}
 
 
 def _meet(db: Duck, changes: Changes) -> State:
     """Resolve the batch, and find the table's rows under its keys."""
     order = changes.order
     resolve(db, changes)
-    facts = _facts(db, changes)
-    if facts.keyless:
-        raise LakeError(
-            "schema-change",
-            f"expected every change to carry the key, got {facts.keyless} keys with a NULL; "
-            "the replica identity has changed: copy the table again",
-        )
-    met = dict.fromkeys(KINDS, 0)
-    if not (facts.keys and order.target) or changes.truncated:
-        return State(facts, met, {}, {}, 0)
+    tally = _tally(db, changes)
+    if not (tally.first and order.target) or changes.truncated:
+        return State(tally, {}, {})
     target.match(db, changes)
     gone = target.leave_out_gone(db, order)
-    met |= dict(db.rows("select first, count(*) from matched group by first"))
+    met = Counter(dict(db.rows("select first, count(*) from matched group by first")))
     going = target.places(db, "select file, position from matched")
-    placed = _fill_holes(db, changes) if facts.holes and going else 0
-    return State(facts, met, going, gone, placed)
+    placed = _fill_holes(db, changes) if tally.holes and going else 0
+    return State(replace(tally, met=met, placed=placed), going, gone)
 
 
-def _write(db: Duck, changes: Changes, state: State, which: str, rows: int) -> tuple[Written, int]:
-    """Write the chosen rows of `touched`; return them and how many misfits are news."""
+def _write(db: Duck, changes: Changes, state: State, which: str, rows: int) -> Written:
+    """Write the chosen rows of `touched`; of the misfits those are counted that are news."""
     if not rows:
-        return Written(), 0
-    new = write.write(db, changes.order, _rows(db, changes, which, filled=bool(state.placed)))
-    misfits = new.misfits
-    if misfits and state.placed:
-        misfits -= _count_kept_misfits(db, changes)
-    return new, misfits
+        return Written()
+    filled = state.tally.placed > 0
+    new = write.write(db, changes.order, _rows(db, changes, which, filled=filled))
+    if new.misfits and filled:
+        return replace(new, misfits=new.misfits - _count_kept_misfits(db, changes))
+    return new
 
 
-def _facts(db: Duck, changes: Changes) -> Facts:
+def _tally(db: Duck, changes: Changes) -> Tally:
+    """Count the keys of `touched`; raises LakeError("schema-change") where one has a NULL."""
     any_null = " or ".join(f"{name} is null" for name in key_names(changes))
     hole = "hole" if changes.partial else "false"
-    by_kind = [f"count(*) filter (where first = {kind})" for kind in KINDS]
-    found = db.row(
-        f"select {listing(by_kind)}, count(*) filter (where live), count(*) filter (where {hole}), "
-        f"count(*) filter (where {any_null}) from touched",
+    live, holes, keyless = db.row(
+        f"select count(*) filter (where live), count(*) filter (where {hole}), count(*) filter (where {any_null}) from touched"
     )
-    first = dict(zip(KINDS, found, strict=False))
-    live, holes, keyless = found[len(KINDS) :]
+    if keyless:
+        raise LakeError(
+            "schema-change",
+            f"expected every change to carry the key, got {keyless} keys with a NULL; "
+            "the replica identity has changed: copy the table again",
+        )
+    first = Counter(dict(db.rows("select first, count(*) from touched group by first")))
     off = (f"coalesce(sum(abs(off)) filter (where {each}), 0)::bigint" for each in _WITHIN.values())
     within = db.row(f"select {listing(off)} from {state_table(changes)} where off <> 0")
-    return Facts(first, dict(zip(_WITHIN, within, strict=True)), live, holes, keyless)
+    return Tally(first, Counter(dict(zip(_WITHIN, within, strict=True))), live, holes)
 
 
-def conflicts_of(first: Mapping[int, int], met: Mapping[int, int], within: Mapping[str, int]) -> dict[str, int]:
+def conflicts_of(found: Tally) -> dict[str, int]:
     """Count, by the first event of each key, the keys that should have had a row and had none, and the reverse.
 
-    `within` the batch rows of one key were told to come where one was, or to change or go where none was: at the source the key was none.
+    Also the rows of one key that were told, within the batch, to come where one was, or to change or go where none was: at the source the key was none.
     """
-    missing = {kind: first[kind] - met[kind] for kind in KINDS}
+    first, met, within = found.first, found.met, found.within
     return {
-        "update_missing": missing[UPDATE] + missing[DEPART] + within["update_missing"],
-        "delete_missing": missing[DELETE] + within["delete_missing"],
+        "update_missing": sum(first[kind] - met[kind] for kind in (UPDATE, DEPART)) + within["update_missing"],
+        "delete_missing": first[DELETE] - met[DELETE] + within["delete_missing"],
         "insert_existing": met[INSERT] + met[ARRIVE] + within["insert_existing"],
     }
 
@@ -199,24 +188,6 @@ def _fill_holes(db: Duck, changes: Changes) -> int:
     )
     (placed,) = db.row("select count(*) from filled")
     return int(placed)
-
-
-def require_filled(holes: int, placed: int) -> None:
-    """Raise LakeError("divergence") where the lake lacked rows that updates left partly out."""
-    if placed != holes:
-        raise LakeError(
-            "divergence",
-            f"expected the lake to have the rows of {holes} updates that leave values out, got {placed}; "
-            "copy the table again",
-        )
-
-
-def require_written(live: int, written: int) -> None:
-    """Raise LakeError("divergence") where the rows that were written are not those that live."""
-    if written != live:
-        raise LakeError(
-            "divergence", f"expected to write {live} rows, wrote {written}; copy the table again, and report this"
-        )
 
 
 def _rows(db: Duck, changes: Changes, which: str, *, filled: bool) -> str:

@@ -7,12 +7,12 @@ alike, -0 and 0 apart, so texts distinguish rows exactly.
 
 from __future__ import annotations
 
+from penstock.contract.manifest import FileRef, alike
 from penstock.engine import casts, target, vectors, write
 from penstock.engine.changes import Changes, require_known_columns
-from penstock.engine.duck import Duck, duck_type, literal, text
-from penstock.engine.order import LandedFile, MergeAnswer, MergeOrder, NewVector
+from penstock.engine.duck import Duck, read_by_id, text
+from penstock.engine.order import MergeAnswer, MergeOrder, Written
 from penstock.engine.target import Places
-from penstock.engine.write import Written
 from penstock.errors import LakeError
 from penstock.lake.columns import MISFITS
 from penstock.values.lake_types import STRING
@@ -58,14 +58,9 @@ def apply(db: Duck, changes: Changes) -> MergeAnswer:
         copies = f"select {_row(order)} from (select *, unnest(range(net)) as copy from net where net > 0)"
         new = write.write(db, order, copies)
         write.require_misfits_allowed(order, new.misfits)
-    removed: tuple[NewVector, ...] = ()
-    if deleted:
-        removed = vectors.write_vectors(
-            db.files.lake, order.new_location("-deletes.puffin"), order.target, places, gone
-        )
     return MergeAnswer(
         files=new.files,
-        vectors=removed,
+        vectors=vectors.write_vectors(db.files.lake, order.layout.folder, order.target, places, gone),
         truncated=changes.truncated,
         counts={**conflicts, "rows_deleted": deleted, "rows_written": new.rows, "misfits": new.misfits},
         ops=changes.ops,
@@ -74,11 +69,7 @@ def apply(db: Duck, changes: Changes) -> MergeAnswer:
 
 def load(db: Duck, order: MergeOrder) -> MergeAnswer:
     """Write the rows of a copy's files, whose columns are values of the lake's types, or texts."""
-    shapes: dict[tuple[object, ...], list[LandedFile]] = {}
-    for file in order.landed:
-        if file.rows:
-            shapes.setdefault((file.columns, file.fields, file.typed), []).append(file)
-    parts = [_copied(db, order, members) for members in shapes.values()]
+    parts = [_copied(db, order, members) for members in alike(file for file in order.landed if file.rows)]
     if not parts:
         return MergeAnswer(counts={"rows_written": 0, "misfits": 0})
     rows = "\nunion all\n".join(f"select {_row(order)} from ({part})" for part in parts)
@@ -97,27 +88,26 @@ def _row(order: MergeOrder) -> str:
     return ", ".join([*(f"c{i}" for i in range(len(order.columns))), "misfits"])
 
 
-def _copied(db: Duck, order: MergeOrder, members: list[LandedFile]) -> str:
+def _copied(db: Duck, order: MergeOrder, members: list[tuple[int, FileRef]]) -> str:
     """Return the SQL of the rows of files of one shape; their columns carry their number in the file as field id."""
-    first = members[0]
-    present = first.names
-    values = {name for column, name in zip(first.columns, present, strict=True) if column in first.typed}
+    _, first = members[0]
+    present, typed = first.names, dict(first.typed)
+    values = {name for column, name in zip(first.columns, present, strict=True) if column in typed}
     require_known_columns(order, present)
-    schema, texts, ready = [], {}, []
+    texts, ready = dict[int, str](), list[str]()
+    fields = list[tuple[int, str, str, str | None]]()
     for i, column in enumerate(order.columns):
         if column.name not in present:
             texts[i] = text(column.missing_text)
             continue
         name, type_ = (f"c{i}", column.lake_type) if column.name in values else (f"s{i}", STRING)
         number = present.index(column.name) + 1
-        schema.append(f"{number}: {{name: '{name}', type: {literal(duck_type(type_))}, default_value: null}}")
+        fields.append((number, name, type_, None))
         if column.name in values:
             ready.append(name)
         else:
             texts[i] = name
-    source = db.landed(file.uri for file in members)
-    known = f"schema = map {{{', '.join(schema)}}}, " if schema else ""
-    return write.typed(order, f"read_parquet({source}, {known}hive_partitioning = false)", texts, ready)
+    return write.typed(order, read_by_id(db.landed(file.uri for _, file in members), fields), texts, ready)
 
 
 def _net_rows(db: Duck, changes: Changes) -> None:

@@ -6,11 +6,13 @@ task has written.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
+from penstock.contract.manifest import FileRef, total
 from penstock.lake.columns import LakeColumn
 from penstock.shapes.pg_snapshot import Snapshot
 
@@ -35,31 +37,6 @@ class Column:
     def always_fits(self) -> bool:
         """Return whether no source value can misfit this column's type."""
         return LakeColumn(self.name, self.lake_type).always_fits
-
-
-@dataclass(frozen=True, slots=True)
-class LandedFile:
-    """Name one landing file: how many rows it has, and the fields of its images (of a copy: its columns).
-
-    `fields` says per column under which name the table has it, None where it does not; left out: under the same.
-    `typed` names the columns of a copy that hold values of the lake's types instead of texts; `only` are the first row
-    and the one after the last that concern a task, where it is not to read all of the file. The changes of a `partial` file
-    leave out the columns that it lacks. `reals` are the table's columns of double precision that it has as texts of `real`.
-    """
-
-    uri: str
-    rows: int
-    columns: tuple[str, ...]
-    typed: frozenset[str] = frozenset()
-    only: tuple[int, int] | None = None
-    fields: tuple[str | None, ...] | None = None
-    partial: bool = False
-    reals: frozenset[str] = frozenset()
-
-    @property
-    def names(self) -> tuple[str | None, ...]:
-        """Return the table's names of the file's columns, None for one that the table does not have."""
-        return self.columns if self.fields is None else self.fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,17 +67,8 @@ class Resources:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionField:
-    """Name one field of the table's partition: its id, the position of the column, and the transform of its values."""
-
-    id: int
-    position: int
-    transform: str
-
-
-@dataclass(frozen=True, slots=True)
-class SortField:
-    """Name one field by which the rows of a new file are sorted."""
+class LayoutField:
+    """Name one field of a table's partition, or of the order of its rows: the column's position, and the transform of its values."""
 
     position: int
     transform: str
@@ -116,6 +84,16 @@ class Storage:
     level: int | None = 1
     row_group_bytes: int = 32 << 20
     file_bytes: int = 512 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Say where new files of a table go, below its data folder, and how their rows are divided, sorted and stored."""
+
+    folder: str
+    partition: tuple[LayoutField, ...] = ()
+    sort: tuple[LayoutField, ...] = ()
+    storage: Storage = Storage()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,24 +117,19 @@ class MergeOrder:
     """Order one table's batch.
 
     `landed` are the changes, or with `copy` the rows of a copy that replace nothing and are only appended. `target` are
-    the table's data files: none where no row of it can matter. New files go below `folder`, the table's data folder.
-    `grows_only` says that the table has neither key nor REPLICA IDENTITY FULL. `moves`, `unchanged` and `truncates` say
-    what may be among the changes, by the counts of the manifests. `skip` are the commit LSNs to leave out, `seen_by`
-    the snapshot whose changes are to be left out, `before` a commit LSN from which on all is left out; `since` and `until`
-    bound the places of the changes (`engine.segments`). Changes of rows that are not `within` each of these lists of bounds
-    are left out, too.
+    the table's data files: none where no row of it can matter. `identity` is the table's REPLICA IDENTITY, as a plan has it.
+    `skip` are the commit LSNs to leave out, `seen_by` the snapshot whose changes are to be left out, `before` a commit LSN from
+    which on all is left out; `since` and `until` bound the places of the changes (`engine.segments`). Changes of rows that are
+    not `within` each of these lists of bounds are left out, too.
     """
 
     columns: tuple[Column, ...]
     misfits_ids: tuple[int, ...]
-    landed: tuple[LandedFile, ...]
+    landed: tuple[FileRef, ...]
     target: tuple[TargetFile, ...]
-    folder: str
+    layout: Layout
     copy: bool = False
-    grows_only: bool = False
-    moves: bool = True
-    unchanged: bool = True
-    truncates: bool = True
+    identity: str = "f"
     skip: tuple[int, ...] = ()
     seen_by: Snapshot | None = None
     before: int | None = None
@@ -165,9 +138,6 @@ class MergeOrder:
     within: tuple[tuple[Bounds, ...], ...] = ()
     stop_on_conflict: bool = False
     stop_on_misfit: bool = False
-    partition: tuple[PartitionField, ...] = ()
-    sort: tuple[SortField, ...] = ()
-    storage: Storage = Storage()
     resources: Resources = Resources()
     cell: Cell = Cell()
 
@@ -176,9 +146,21 @@ class MergeOrder:
         """Return the positions of the key columns."""
         return tuple(position for position, column in enumerate(self.columns) if column.key)
 
-    def new_location(self, ending: str) -> str:
-        """Return the location of a new file in the table's data folder."""
-        return new_location(self.folder, ending)
+    @property
+    def grows_only(self) -> bool:
+        """Return whether the table has neither key nor REPLICA IDENTITY FULL."""
+        return self.identity != "f" and not total(self.landed).old_full
+
+    @property
+    def moves(self) -> bool:
+        """Return whether a change may move a row to another key: one that is no delete has an old image."""
+        counts = total(self.landed)
+        return counts.old_key + counts.old_full > counts.deletes
+
+    @property
+    def truncates(self) -> bool:
+        """Return whether there are truncates among the changes."""
+        return total(self.landed).truncates > 0
 
 
 def new_location(folder: str, ending: str) -> str:
@@ -209,23 +191,60 @@ class NewVector:
 
 
 @dataclass(frozen=True, slots=True)
+class Written:
+    """Hold the new files of rows, and how many values misfit in them."""
+
+    files: tuple[NewFile, ...] = ()
+    misfits: int = 0
+
+    @property
+    def rows(self) -> int:
+        """Return how many rows there are."""
+        return sum(file.rows for file in self.files)
+
+    def __add__(self, other: Written) -> Written:
+        return Written((*self.files, *other.files), self.misfits + other.misfits)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """Count what a batch of changes of keys, or a cell of it, came to.
+
+    `first` counts the keys by the kind of their first event, `met` those of them with a row in the data files, `within` conflicts
+    within the batch; `live` are the rows to be written, `holes` those of them that need a value of the lake's, `placed`
+    those that found it here.
+    """
+
+    first: Counter[int] = field(default_factory=Counter)
+    within: Counter[str] = field(default_factory=Counter)
+    live: int = 0
+    holes: int = 0
+    met: Counter[int] = field(default_factory=Counter)
+    placed: int = 0
+
+    def __add__(self, other: Tally) -> Tally:
+        return Tally(
+            self.first + other.first,
+            self.within + other.within,
+            self.live + other.live,
+            self.holes + other.holes,
+            self.met + other.met,
+            self.placed + other.placed,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class ResolvedCell:
     """Report what one task of a split batch found out, and the rows that only it could write.
 
     `live` are the rows of landed files that are to be written, by the file's number, and `going` the rows of data files
-    that go, by path: bitmaps as bytes. `first` and `met` count keys by the kind of their first event: all of them, and
-    those with a row in these data files, `within` conflicts within the batch; `holes` the rows that need a value of the lake's, `placed` those that found it here.
+    that go, by path: bitmaps as bytes.
     """
 
-    files: tuple[NewFile, ...]
+    written: Written
     live: dict[int, bytes]
     going: dict[str, bytes]
-    first: dict[int, int]
-    within: dict[str, int]
-    met: dict[int, int]
-    holes: int
-    placed: int
-    misfits: int
+    tally: Tally
     truncated: bool
     ops: dict[str, int] | None
 
@@ -234,8 +253,7 @@ class ResolvedCell:
 class MergeAnswer:
     """Report what is to be committed: nothing of it counts before.
 
-    With `truncated` every data file of before goes. `ops` counts the changes by their `op`, where some were left out;
-    `seconds` says where the time went.
+    With `truncated` every data file of before goes. `ops` counts the changes by their `op`, where some were left out.
     """
 
     files: tuple[NewFile, ...] = ()
@@ -243,4 +261,3 @@ class MergeAnswer:
     truncated: bool = False
     counts: dict[str, int] = field(default_factory=dict)
     ops: dict[str, int] | None = None
-    seconds: dict[str, float] = field(default_factory=dict)

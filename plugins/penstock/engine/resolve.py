@@ -19,7 +19,6 @@ from penstock.engine.changes import ARRIVE, DELETE, DEPART, INSERT, UPDATE, Chan
 from penstock.engine.duck import Duck, listing
 from penstock.engine.order import Column
 
-KINDS = (INSERT, ARRIVE, UPDATE, DEPART, DELETE)
 UNKNOWN = -1
 """In place of the id of the change that a column's value is taken from: only the lake knows it."""
 _KIND_BITS = 3

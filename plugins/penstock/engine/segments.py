@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from penstock.contract.manifest import FileRef
+from penstock.engine import duck
 from penstock.engine.changes import PLACE, PLACE_BITS
-from penstock.engine.duck import Duck
-from penstock.engine.order import LandedFile
+from penstock.engine.files import Files
+from penstock.engine.order import Resources
 
 Key = tuple[str, ...] | None
 """The columns by which changes find their rows, None for the table's own key; none of them where whole rows do."""
@@ -28,11 +30,6 @@ class Segment:
     files: tuple[int, ...]
     since: int | None = None
     until: int | None = None
-
-
-def of_one_key(keys: Sequence[Key]) -> tuple[Segment, ...] | None:
-    """Return the one segment of a batch whose files all have one key, or None for another batch."""
-    return (Segment(keys[0], tuple(range(len(keys)))),) if len(set(keys)) == 1 else None
 
 
 def before(segments: Sequence[Segment], place: int) -> tuple[Segment, ...]:
@@ -58,25 +55,28 @@ def place_of(lsn: int) -> int:
     return lsn << PLACE_BITS
 
 
-def cut(db: Duck, landed: Sequence[LandedFile], keys: Sequence[Key]) -> tuple[Segment, ...]:
-    """Cut a batch where the key of its changes is another one than before; `keys` are those of the files."""
-    numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
+def cut(landed: Sequence[FileRef], resources: Resources, files: Files) -> tuple[Segment, ...]:
+    """Cut a batch where the key of its changes is another one than before; raises EngineFailure."""
+    keys = [file.key for file in landed]
+    if len(set(keys)) == 1:
+        return (Segment(keys[0], tuple(range(len(keys)))),)
+    names = list(dict.fromkeys(keys))
     spans = dict[int, tuple[int, int]]()
     parts = list[str]()
-    for key, number in numbers.items():
-        files = [at for at, each in enumerate(keys) if each == key and landed[at].rows]
-        if files:
-            source = f"read_parquet({db.landed(landed[at].uri for at in files)}, hive_partitioning = false)"
-            parts.append(f"select {PLACE} as place, {number} as key from {source}")
-            found = db.rows(f"select file_index, min({PLACE}), max({PLACE}) from {source} group by all")
-            spans |= {files[at]: (first, last) for at, first, last in found}
-    if not parts:
-        return ()
-    starts = db.rows(
-        "select place, key from (select place, key, lag(key) over (order by place) as before from ("
-        f"{' union all '.join(parts)})) where before is distinct from key order by place"
-    )
-    names = list(numbers)
+    with duck.connect(resources, files) as db:
+        for number, key in enumerate(names):
+            chosen = [at for at, each in enumerate(landed) if each.key == key and each.rows]
+            if chosen:
+                source = f"read_parquet({db.landed(landed[at].uri for at in chosen)}, hive_partitioning = false)"
+                parts.append(f"select {PLACE} as place, {number} as key from {source}")
+                found = db.rows(f"select file_index, min({PLACE}), max({PLACE}) from {source} group by all")
+                spans |= {chosen[at]: (first, last) for at, first, last in found}
+        if not parts:
+            return ()
+        starts = db.rows(
+            "select place, key from (select place, key, lag(key) over (order by place) as before from ("
+            f"{' union all '.join(parts)})) where before is distinct from key order by place"
+        )
     ends: list[int | None] = [*(place for place, _ in starts[1:]), None]
     return tuple(
         Segment(names[number], _between(spans, keys, names[number], since, until), since, until)

@@ -10,16 +10,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from itertools import product
-from typing import Any, Protocol, TypeVar
+from operator import add
+from typing import Protocol, TypeVar
 
 from pyroaring import BitMap
 
-from penstock.engine import keyed, task, vectors, write
+from penstock.contract.manifest import FileRef
+from penstock.engine import keyed, task, vectors
 from penstock.engine.files import Files
-from penstock.engine.order import Cell, LandedFile, MergeAnswer, MergeOrder, NewVector, ResolvedCell, TargetFile
-from penstock.engine.write import Written
+from penstock.engine.order import Cell, MergeAnswer, MergeOrder, NewVector, ResolvedCell, TargetFile, Written
 
 Answer = TypeVar("Answer")
 KEY_ROWS = 4 << 20
@@ -79,33 +80,18 @@ def merge(order: MergeOrder, shape: Shape, files: Files, spread: Spread) -> Merg
     cells = product(range(shape.keys), enumerate(_groups(order.target, shape.targets)))
     resolved = spread(
         [
-            partial(task.resolve_cell, replace(order, target=group, cell=Cell(part, shape.keys, first=not at)), files)
+            partial(keyed.resolve_cell, replace(order, target=group, cell=Cell(part, shape.keys, first=not at)), files)
             for part, (at, group) in cells
         ]
     )
-    first, within, met = (Counter[Any]() for _ in range(3))
-    for each in resolved:
-        first.update(each.first)
-        within.update(each.within)
-        met.update(each.met)
-    conflicts = keyed.conflicts_of(first, met, within)
-    write.require_no_conflict(order, conflicts)
-    keyed.require_filled(sum(each.holes for each in resolved), sum(each.placed for each in resolved))
+    found = reduce(add, (each.tally for each in resolved))
+    keyed.require_allowed(order, found)
     live = _united(each.live for each in resolved)
-    written = _write_live(order, live, shape.writers, files, spread)
-    misfits = sum(each.misfits for each in resolved) + sum(each.misfits for each in written)
-    write.require_misfits_allowed(order, misfits)
-    keyed.require_written(sum(map(len, live.values())), sum(each.rows for each in written))
-    new = (*(file for each in resolved for file in each.files), *(file for each in written for file in each.files))
-    deleted = sum(count for each in resolved for count in each.met.values())
-    counts = {"rows_deleted": deleted, "rows_written": sum(file.rows for file in new), "misfits": misfits}
-    return MergeAnswer(
-        files=new,
-        vectors=_vectors(order, resolved, files),
-        truncated=resolved[0].truncated,
-        counts={**conflicts, **counts},
-        ops=resolved[0].ops,
+    new = sum(
+        _write_live(order, live, shape.writers, files, spread), sum((each.written for each in resolved), Written())
     )
+    counts = keyed.concluded(order, found, new)
+    return MergeAnswer(new.files, _vectors(order, resolved, files), resolved[0].truncated, counts, resolved[0].ops)
 
 
 def _parts(rows: int, each: int) -> int:
@@ -120,11 +106,11 @@ def _groups(target: Sequence[TargetFile], count: int) -> list[tuple[TargetFile, 
     return [tuple(group) for group in groups]
 
 
-def _landed_groups(order: MergeOrder, count: int) -> list[tuple[LandedFile, ...]]:
+def _landed_groups(order: MergeOrder, count: int) -> list[tuple[FileRef, ...]]:
     """Divide landed files into groups of about as many rows; those of a copy stay whole."""
     total = sum(file.rows for file in order.landed)
     cuts = [total * n // count for n in range(count + 1)]
-    groups: list[list[LandedFile]] = [[] for _ in range(count)]
+    groups: list[list[FileRef]] = [[] for _ in range(count)]
     start = 0
     for file in order.landed:
         if order.copy:
@@ -148,23 +134,21 @@ def _write_live(
         own = [(file, live.get(numbers[file.uri], BitMap()) & _range(file)) for file in group]
         chosen = [(file, rows) for file, rows in own if rows]
         if chosen:
-            part = replace(order, landed=tuple(file for file, _ in chosen), truncates=False)
+            part = replace(order, landed=tuple(file for file, _ in chosen))
             bitmaps = [rows.serialize() for _, rows in chosen]
-            wanted.append(partial(task.write_live, part, bitmaps, files))
+            wanted.append(partial(keyed.write_live, part, bitmaps, files))
     return spread(wanted)
 
 
-def _range(file: LandedFile) -> BitMap:
+def _range(file: FileRef) -> BitMap:
     return BitMap(range(*file.only)) if file.only else BitMap(range(file.rows))
 
 
 def _vectors(order: MergeOrder, resolved: Iterable[ResolvedCell], files: Files) -> tuple[NewVector, ...]:
     numbers = {file.path: at for at, file in enumerate(order.target)}
     going = _united({numbers[path]: rows for path, rows in each.going.items()} for each in resolved)
-    if not going:
-        return ()
     gone = vectors.gone(files.lake, order.target, going)
-    return vectors.write_vectors(files.lake, order.new_location("-deletes.puffin"), order.target, going, gone)
+    return vectors.write_vectors(files.lake, order.layout.folder, order.target, going, gone)
 
 
 def _united(parts: Iterable[Mapping[int, bytes]]) -> dict[int, BitMap]:

@@ -10,12 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from pyroaring import BitMap
 
-from penstock.engine import vectors
+from penstock.engine import duck, vectors
 from penstock.engine.bounds import within
 from penstock.engine.casts import cast_to, distinguishable
-from penstock.engine.changes import Changes
-from penstock.engine.duck import Duck, duck_type, literal
-from penstock.engine.order import Bounds, MergeAnswer, MergeOrder
+from penstock.engine.changes import Changes, open_changes
+from penstock.engine.duck import Duck, literal, read_by_id
+from penstock.engine.files import Files
+from penstock.engine.order import Bounds, MergeAnswer, MergeOrder, Resources, TargetFile
 from penstock.engine.resolve import key_names
 from penstock.lake.columns import MISFITS
 from penstock.values.lake_types import describe
@@ -24,33 +25,23 @@ Places = Mapping[int, BitMap]
 """Rows by the index of their data file in the order: their positions there."""
 
 
-def scan_sql(db: Duck, order: MergeOrder, positions: Iterable[int], only: Iterable[int] | None = None) -> str:
-    """Return the SQL that reads columns of the table's data files as t<i>, and the misfits as `tm`.
-
-    Columns are found by field id, so a renamed one is the same, and one that a file lacks shows its initial default.
-    `only` are the indexes of the files to read; the columns `file_index` and `file_row_number` say where a row stands,
-    the former in that selection.
-    """
+def scan_sql(db: Duck, order: MergeOrder, positions: Iterable[int]) -> str:
+    """Return the SQL that reads columns of the table's data files as t<i>, and the misfits as `tm`, each row with its place."""
     columns = [
         (order.columns[i].ids[0], f"t{i}", order.columns[i].lake_type, order.columns[i].default) for i in positions
     ]
     columns.append((order.misfits_ids[0], "tm", MISFITS.type, None))
-    # all defaults of the map must have one type: DuckDB casts a text to the column's
-    schema = ", ".join(
-        f"{id_}: {{name: '{name}', type: {literal(duck_type(type_))}, default_value: cast({literal(default)} as varchar)}}"
-        for id_, name, type_, default in columns
-    )
-    chosen = order.target if only is None else [order.target[at] for at in only]
-    source = db.stored(file.path for file in chosen)
-    return f"read_parquet({source}, schema = map {{{schema}}}, file_row_number = true, hive_partitioning = false)"
+    return read_by_id(db.stored(file.path for file in order.target), columns, places=True)
 
 
-def hold_misfits(db: Duck, paths: Iterable[str], misfits_id: int, names: Iterable[str]) -> bool:
-    """Return whether a row of these data files, be it gone, has a misfit of one of these columns."""
-    schema = f"{misfits_id}: {{name: 'tm', type: {literal(duck_type(MISFITS.type))}, default_value: null}}"
-    rows = f"read_parquet({db.stored(paths)}, schema = map {{{schema}}}, hive_partitioning = false)"
+def hold_misfits(paths: Sequence[str], misfits_id: int, names: Iterable[str], files: Files) -> bool:
+    """Return whether a row of these data files, be it gone, has a misfit of one of these columns; raises EngineFailure."""
+    if not paths:
+        return False
     wanted = ", ".join(literal(name) for name in names)
-    return bool(db.rows(f"select 1 from {rows} where list_has_any(map_keys(tm), [{wanted}]) limit 1"))
+    with duck.connect(Resources(), files) as db:
+        rows = read_by_id(db.stored(paths), [(misfits_id, "tm", MISFITS.type, None)])
+        return bool(db.rows(f"select 1 from {rows} where list_has_any(map_keys(tm), [{wanted}]) limit 1"))
 
 
 def match(db: Duck, changes: Changes) -> None:
@@ -111,41 +102,48 @@ def places(db: Duck, query: str) -> Places:
     return found
 
 
-def remove(db: Duck, order: MergeOrder, bounds: Sequence[Bounds], *, others: bool = False) -> MergeAnswer:
-    """Write deletion vectors for the rows of the order's data files that lie within one of the bounds, or for all `others`."""
-    if not order.target:
-        return MergeAnswer()
-    inside, used = within(order, bounds, "t{}".format)
-    db.execute(
-        "create or replace temp table matched as "
-        "select file_index::bigint as file, file_row_number as position "
-        f"from {scan_sql(db, order, used)} where {f'not {inside}' if others else inside}"
-    )
-    gone = leave_out_gone(db, order)
-    going = places(db, "select file, position from matched")
-    if not going:
-        return MergeAnswer()
-    written = vectors.write_vectors(db.files.lake, order.new_location("-deletes.puffin"), order.target, going, gone)
+def take_out(db: Duck, target: Sequence[TargetFile], folder: str, query: str) -> MergeAnswer:
+    """Write deletion vectors for the rows of data files that a query names by file and position, but for those that are gone."""
+    found = places(db, query)
+    gone = vectors.gone(db.files.lake, target, found)
+    going = {at: rows for at, named in found.items() if (rows := named - gone.get(at, BitMap()))}
+    written = vectors.write_vectors(db.files.lake, folder, target, going, gone)
     return MergeAnswer(vectors=written, counts={"rows_deleted": sum(map(len, going.values()))})
 
 
-def key_bounds(db: Duck, changes: Changes) -> dict[str, tuple[int, int]]:
+def remove(order: MergeOrder, bounds: Sequence[Bounds], files: Files, *, others: bool = False) -> MergeAnswer:
+    """Write deletion vectors for the rows of the order's data files that lie within one of the bounds, or for all `others`.
+
+    Raises LakeError of a kind that pauses the table, and EngineFailure.
+    """
+    if not order.target:
+        return MergeAnswer()
+    inside, used = within(order, bounds, "t{}".format)
+    chosen = f"not {inside}" if others else inside
+    with duck.connect(order.resources, files) as db:
+        query = f"select file_index::bigint, file_row_number from {scan_sql(db, order, used)} where {chosen}"
+        return take_out(db, order.target, order.layout.folder, query)
+
+
+def key_bounds(order: MergeOrder, files: Files) -> dict[str, tuple[int, int]]:
     """Return between which values the key's whole numbers lie, old keys included, by column; none where there are no changes.
 
-    Data files outside of them stay unread.
+    Data files outside of them cannot hold a row that the batch touches. Raises EngineFailure.
     """
-    columns = [(i, changes.order.columns[i]) for i in changes.order.keys]
+    columns = [(i, order.columns[i]) for i in order.keys]
     whole = [(i, column) for i, column in columns if describe(column.lake_type).whole_number]
     if not whole:
         return {}
-    both = " union all ".join(
-        "select "
-        + ", ".join(f"{cast_to(f'({text(i)})', column.lake_type)} as k{i}" for i, column in whole)
-        + " from changes"
-        for text in (changes.text, lambda i: f"o{i}")
-    )
     ends = ", ".join(f"min(k{i}), max(k{i})" for i, _ in whole)
-    found = db.row(f"select {ends} from ({both})")
+    with duck.connect(order.resources, files, len(order.columns)) as db:
+        changes = open_changes(db, order)
+        both = " union all ".join(
+            "select "
+            + ", ".join(f"{cast_to(f'({text(i)})', column.lake_type)} as k{i}" for i, column in whole)
+            + " from changes"
+            for text in (changes.text, lambda i: f"o{i}")
+        )
+        found = db.row(f"select {ends} from ({both})")
     return {
         column.name: (low, high)
         for (_, column), low, high in zip(whole, found[::2], found[1::2], strict=True)

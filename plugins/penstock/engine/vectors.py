@@ -19,7 +19,7 @@ from pyroaring import BitMap
 
 from penstock.engine.failure import EngineFailure
 from penstock.engine.files import Store
-from penstock.engine.order import NewVector, TargetFile, Vector
+from penstock.engine.order import NewVector, TargetFile, Vector, new_location
 
 _MAGIC = b"\xd1\xd3\x39\x64"
 _PUFFIN = b"PFA1"
@@ -81,12 +81,12 @@ def gone(lake: Store, target: Sequence[TargetFile], chosen: Iterable[int]) -> di
 
 def write_vectors(
     lake: Store,
-    location: str,
+    folder: str,
     target: Sequence[TargetFile],
     going: Mapping[int, BitMap],
     gone: Mapping[int, BitMap],
 ) -> tuple[NewVector, ...]:
-    """Write one Puffin file with a vector for each data file that loses rows: those, and all that were gone before.
+    """Write one Puffin file with a vector for each data file that loses rows: those, and all that were gone before; none for no rows.
 
     Raises EngineFailure where a place is not one of its file's rows or a row would go twice.
     """
@@ -98,7 +98,10 @@ def write_vectors(
         bitmaps[file.path] = positions | before
         if len(bitmaps[file.path]) != len(before) + len(positions):
             raise EngineFailure.at(file.path, "a row that goes twice")
+    if not bitmaps:
+        return ()
     content, blobs = encode_file(bitmaps)
+    location = new_location(folder, "-deletes.puffin")
     lake.write(location, content)
     return tuple(
         NewVector(path, Vector(location, offset, length, len(bitmaps[path])), len(content))

@@ -9,7 +9,7 @@ from typing import Any
 
 from penstock.engine import casts, transforms
 from penstock.engine.duck import Duck, identifier, listing, literal
-from penstock.engine.order import MergeOrder, NewFile, PartitionField, SortField, Storage
+from penstock.engine.order import Layout, LayoutField, MergeOrder, NewFile, Storage, Written
 from penstock.errors import LakeError
 from penstock.lake.columns import MISFITS
 
@@ -37,19 +37,6 @@ def typed(order: MergeOrder, source: str, texts: Mapping[int, str], others: Sequ
 
 
 @dataclass(frozen=True)
-class Written:
-    """Hold the new files of a query's rows, and how many values misfit in them."""
-
-    files: tuple[NewFile, ...] = ()
-    misfits: int = 0
-
-    @property
-    def rows(self) -> int:
-        """Return how many rows there are."""
-        return sum(file.rows for file in self.files)
-
-
-@dataclass(frozen=True)
 class FileColumn:
     """Describe a column of new files: its name in the query, its name in the file, and its ids as COPY takes them."""
 
@@ -59,22 +46,6 @@ class FileColumn:
     ids: str
 
 
-@dataclass(frozen=True)
-class Layout:
-    """Say what new files of a table hold, where they go and how they are stored."""
-
-    columns: tuple[FileColumn, ...]
-    folder: str
-    partition: tuple[PartitionField, ...]
-    sort: tuple[SortField, ...]
-    storage: Storage
-
-    def transformed(self, db: Duck, field: PartitionField | SortField) -> str:
-        """Return the SQL of a field of the partition, or of the order of rows."""
-        column = self.columns[field.position]
-        return transforms.apply(db, field.transform, column.value, column.lake_type)
-
-
 def write(db: Duck, order: MergeOrder, rows: str) -> Written:
     """Write the rows of a query (c0, c1, ..., misfits) into new files, those of each partition apart."""
     columns = order.columns
@@ -82,29 +53,29 @@ def write(db: Duck, order: MergeOrder, rows: str) -> Written:
     types = [*(column.lake_type for column in columns), MISFITS.type]
     ids = [*(column.ids for column in columns), order.misfits_ids]
     values = [*(f"c{i}" for i in range(len(columns))), "misfits"]
-    described = tuple(
+    described = [
         FileColumn(value, name, type_, casts.field_id(type_, own))
         for value, name, type_, own in zip(values, names, types, ids, strict=True)
-    )
-    files = write_files(db, Layout(described, order.folder, order.partition, order.sort, order.storage), rows)
+    ]
+    files = write_files(db, described, order.layout, rows)
     return Written(files, _count_misfits(db, files, identifier(names[-1])))
 
 
-def write_files(db: Duck, layout: Layout, rows: str) -> tuple[NewFile, ...]:
+def write_files(db: Duck, columns: Sequence[FileColumn], layout: Layout, rows: str) -> tuple[NewFile, ...]:
     """Write the rows of a query into new files, those of each partition apart."""
-    chosen = [f"{column.value} as {identifier(column.name)}" for column in layout.columns]
+    chosen = [f"{column.value} as {identifier(column.name)}" for column in columns]
     divided = f"file_size_bytes '{layout.storage.file_bytes}B'"
     partitions: list[tuple[Any, ...]] = []
     if layout.partition:
-        partitions = _partitions(db, layout, rows)
+        partitions = _partitions(db, columns, layout, rows)
     if len(partitions) > 1:
-        folder = _unlike([column.name for column in layout.columns], _PARTITION)
+        folder = _unlike([column.name for column in columns], _PARTITION)
         rows, divided = "select * from partitioned", f"partition_by ({folder})"
         chosen.append(f"{_PARTITION} as {folder}")
-    ids = ", ".join(f"{identifier(column.name)}: {column.ids}" for column in layout.columns)
+    ids = ", ".join(f"{identifier(column.name)}: {column.ids}" for column in columns)
     db.files.lake.make_folder(f"{layout.folder}/x")
     found = db.rows(
-        f"copy (select {', '.join(chosen)} from ({rows}){_sorted(db, layout)}) "
+        f"copy (select {', '.join(chosen)} from ({rows}){_sorted(db, columns, layout)}) "
         f"to {literal(db.files.lake.path(layout.folder))} (format parquet, {_compression(layout.storage)}, "
         f"row_group_size_bytes '{layout.storage.row_group_bytes}B', field_ids {{{ids}}}, return_stats, "
         f"filename_pattern '{{uuid}}', overwrite_or_ignore, {divided})"
@@ -134,12 +105,12 @@ def _compression(storage: Storage) -> str:
     return f"compression {storage.codec}{level}"
 
 
-def _partitions(db: Duck, layout: Layout, rows: str) -> list[tuple[Any, ...]]:
+def _partitions(db: Duck, columns: Sequence[FileColumn], layout: Layout, rows: str) -> list[tuple[Any, ...]]:
     """Make the view `partitioned`, the rows with the number of their partition; return each partition's values.
 
     The rows are computed twice, at first only what the partition depends on: that costs less than to keep them.
     """
-    values = [f"{layout.transformed(db, each)} as p{n}" for n, each in enumerate(layout.partition)]
+    values = [f"{_transformed(db, columns, each)} as p{n}" for n, each in enumerate(layout.partition)]
     names = [f"p{n}" for n in range(len(values))]
     db.execute(f"create or replace temp view valued as select *, {', '.join(values)} from ({rows})")
     db.execute(f"create or replace temp table partitions as select distinct {', '.join(names)} from valued")
@@ -151,15 +122,21 @@ def _partitions(db: Duck, layout: Layout, rows: str) -> list[tuple[Any, ...]]:
     return db.rows(f"select {', '.join(names)} from partitions order by rowid")
 
 
-def _sorted(db: Duck, layout: Layout) -> str:
+def _sorted(db: Duck, columns: Sequence[FileColumn], layout: Layout) -> str:
     if not layout.sort:
         return ""
     fields = ", ".join(
-        f"{layout.transformed(db, each)} {'desc' if each.descending else 'asc'} "
+        f"{_transformed(db, columns, each)} {'desc' if each.descending else 'asc'} "
         f"nulls {'first' if each.nulls_first else 'last'}"
         for each in layout.sort
     )
     return f" order by {fields}"
+
+
+def _transformed(db: Duck, columns: Sequence[FileColumn], field: LayoutField) -> str:
+    """Return the SQL of a field of the partition, or of the order of rows."""
+    column = columns[field.position]
+    return transforms.apply(db, field.transform, column.value, column.lake_type)
 
 
 def _count_misfits(db: Duck, files: Sequence[NewFile], column: str) -> int:

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from penstock.codec import JsonForm
+from penstock.contract.manifest import FileRef
 from penstock.jobs.pointers import Pointer
-from penstock.lake.changelog import ChangelogFile, MissingTransaction
+from penstock.lake.changelog import MissingTransaction
 from penstock.lake.columns import LakeColumn
 
 
@@ -17,7 +18,7 @@ class ChangelogTable:
 
     target: tuple[str, ...]
     columns: tuple[LakeColumn, ...]
-    files: tuple[ChangelogFile, ...]
+    files: tuple[FileRef, ...]
     missing: tuple[MissingTransaction, ...] = ()
 
     @property

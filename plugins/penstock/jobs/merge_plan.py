@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.codec import JsonForm
-from penstock.contract.manifest import ChangeCounts, Typed
+from penstock.contract.manifest import FileRef
 from penstock.jobs.pointers import Pointer, Rename
 from penstock.shapes.mirror_column import MirrorColumn
 
@@ -17,28 +17,6 @@ CONFLICTS = ("update_missing", "delete_missing", "insert_existing")
 """What a change can meet: no row to update, none to delete, or one where it inserts."""
 MET = (*CONFLICTS, "misfits")
 """What a merge counts besides rows."""
-
-
-@dataclass(frozen=True, slots=True)
-class FileRef:
-    """Name one landing file and what is known of it before it is read.
-
-    `columns` are the fields of its `new` and `old` structs; `fields` are the lake's names of these, None for one that the
-    lake does not have, where they are not the same. A `partial` file says nothing of the columns that it lacks. `key` are the
-    lake's columns by which its changes find their rows, where these are not the table's key: none where whole rows do.
-    `reals` are the lake's columns of double precision that came as texts of `real`.
-    """
-
-    uri: str
-    rows: int
-    bytes: int
-    columns: tuple[str, ...]
-    counts: ChangeCounts
-    typed: Typed = ()
-    fields: tuple[str | None, ...] | None = None
-    partial: bool = False
-    key: tuple[str, ...] | None = None
-    reals: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,18 +36,6 @@ PLAIN_COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class ChangelogFile:
-    """Name one landing file that may hold changes of the interval; `columns` are the fields of `new` and `old`, `reals` those of type `real`."""
-
-    uri: str
-    rows: int
-    bytes: int
-    columns: tuple[str, ...]
-    era: int
-    reals: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class MissingTransaction:
     """Name a transaction of the interval that no landing file has; the time is its commit's, or the first that it may be."""
 

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from penstock.contract.manifest import ChangeCounts
+from penstock.contract.manifest import ChangeCounts, FileRef
 from penstock.flow import watching
 from penstock.flow.merge.attempts import watched
-from penstock.jobs.merge_plan import FileRef
 from penstock.landing.zone import LandingZone
 from penstock_spark import progress
 from penstock_spark.progress import Progress

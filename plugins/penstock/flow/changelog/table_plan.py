@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.contract.manifest import FileEntry
 from penstock.contract.schema import NO_COLUMNS_FIELD
@@ -16,7 +16,7 @@ from penstock.errors import LedgerError
 from penstock.flow.changelog.coverage import Interval, may_hold
 from penstock.flow.context import Context
 from penstock.jobs.changelog_plan import ChangelogTable
-from penstock.lake.changelog import ChangelogFile, MissingTransaction
+from penstock.lake.changelog import MissingTransaction
 from penstock.lake.columns import LakeColumn, lake_column
 from penstock.ledger.changelogs import IntervalWork, MissingRecord
 from penstock.ledger.table_records import TableRecord
@@ -117,15 +117,7 @@ def _order(
         target=ctx.pipeline.changelog_target(table.target),
         columns=_fields(table, files),
         files=tuple(
-            ChangelogFile(
-                _uri(ctx, each.entry),
-                each.entry.rows,
-                each.entry.bytes,
-                each.entry.columns,
-                each.era,
-                _reals(each.relation),
-            )
-            for each in files
+            replace(each.entry.at(_uri(ctx, each.entry)), era=each.era, reals=_reals(each.relation)) for each in files
         ),
         missing=missing,
     )

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from penstock.contract.manifest import FileEntry
+from penstock.contract.manifest import FileEntry, FileRef
 from penstock.errors import LakeError
 from penstock.flow.context import Context
 from penstock.flow.merge import gone_rows
 from penstock.flow.merge.landed import Landed, fitting
-from penstock.jobs.merge_plan import FileRef, Replaced, TablePlan
+from penstock.jobs.merge_plan import Replaced, TablePlan
 from penstock.jobs.pointers import aside, place_of
 from penstock.lake.ddl import CUTS_TABLE
 from penstock.ledger import iceberg_pointers
@@ -166,16 +166,8 @@ class LandedFiles:
                 "landing-file-missing",
                 f"expected the landing file {entry.path} that a manifest lists, found none; restore it, or copy the table again",
             )
-        return FileRef(
-            uri=self._zone.uri(entry.path),
-            rows=entry.rows,
-            bytes=entry.bytes,
-            columns=entry.columns,
-            counts=entry.counts,
-            typed=entry.typed,
-            fields=None if fields is None or tuple(fields) == entry.columns else tuple(fields),
-            partial=entry.attnums is not None,
-        )
+        named = None if fields is None or tuple(fields) == entry.columns else tuple(fields)
+        return replace(entry.at(self._zone.uri(entry.path)), fields=named)
 
 
 def _typed(entry: FileEntry, fields: Sequence[str | None]) -> Iterator[str | None]:
