@@ -18,6 +18,7 @@ from bench import cpu, load
 from bench.figures import Figure
 from bench.many_tables import many_tables
 from bench.servers import Address, RunningServer, source_connection, source_server
+from penstock.config.model import Capture
 from penstock.flow.capture.window import land
 from penstock.landing.zone import LandingZone
 from penstock.lsn import Lsn
@@ -114,15 +115,8 @@ def _backlog() -> list[Figure]:
 
 def land_once(server: Address, upto: Lsn, folder: Path) -> Landed:
     """Peek, decode and write one window as capture does; the slot does not move."""
-    messages = peek.peek(
-        source_connection(server),
-        slot="bench",
-        publication="bench",
-        upto=upto,
-        statement_timeout=600,
-        work_mem=WORK_MEM,
-        batch_bytes=BATCH_BYTES,
-    )
+    limits = Capture(statement_timeout=600, work_mem=WORK_MEM, batch_bytes=BATCH_BYTES)
+    messages = peek.peek(source_connection(server), peek.Request("bench", "bench", upto), limits)
     decoder = ColumnarDecoder(xid_horizon=1 << 40)
     return land(messages, decoder, LandingZone.open(str(folder), {}), "bench/window", lambda *_: 1)
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from penstock.compare.pg_text import row_texts
 from penstock.config.connections import Connection
+from penstock.config.model import Capture
 from penstock.contract.manifest import FileEntry, FileRef
 from penstock.engine import duck, vectors
 from penstock.engine.files import Files
@@ -96,15 +97,7 @@ class Followed:
             ((upto, horizon),) = conn.execute(
                 "select pg_current_wal_flush_lsn()::text, pg_snapshot_xmax(pg_current_snapshot())::text::bigint"
             ).fetchall()
-            messages = peek.peek(
-                self.source,
-                slot=_NAME,
-                publication=_NAME,
-                upto=Lsn.parse(upto),
-                statement_timeout=60,
-                work_mem=64 << 20,
-                batch_bytes=1 << 20,
-            )
+            messages = peek.peek(self.source, peek.Request(_NAME, _NAME, Lsn.parse(upto)), Capture())
             decoder = ColumnarDecoder(xid_horizon=horizon)
             landed = land(messages, decoder, self.zone, f"windows/{next(self.numbers)}", lambda *_: 1)
             slot.advance(conn, _NAME, Lsn.parse(upto))

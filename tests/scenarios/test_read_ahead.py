@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from penstock.config.model import Capture
 from penstock.lsn import Lsn
 from penstock.source import peek, read_ahead, session, slot
-from penstock.source.peek import Logical
 from penstock.wire.batch import StreamDigest
 from tests.faults.oracle import at_source, landed
 from tests.pipeline_env import PipelineEnv
@@ -46,12 +46,12 @@ def witness(env: PipelineEnv) -> str:
 
 def unlike(env: PipelineEnv, name: str) -> list[str]:
     """Name the windows that the witness gives otherwise, and drop it."""
-    found, limits = [], {"statement_timeout": 60, "work_mem": 64 << 20, "batch_bytes": 1 << 20}
+    found = []
     with session.connect(env.ctx.source, what="witness") as conn:
         for window in env.ctx.ledger.windows.all(env.name):
             seen = StreamDigest()
             publication = env.ctx.pipeline.publication
-            again = peek.peek(env.ctx.source, slot=name, publication=publication, upto=window.upto_lsn, **limits)
+            again = peek.peek(env.ctx.source, peek.Request(name, publication, window.upto_lsn), Capture())
             if (sum(len(batch) for batch in seen.passing(again)), seen.text("any")) != (window.messages, window.digest):
                 found.append(f"{window.from_lsn}-{window.upto_lsn}")
             slot.advance(conn, name, window.upto_lsn)
@@ -176,7 +176,7 @@ def test_a_large_message_is_not_asked_for_before_the_slot_stands_where_the_windo
         ((text,),) = landing_env16.sql("select pg_current_wal_flush_lsn()::text")
         ends.append(Lsn.parse(text))
     name, publication = landing_env16.ctx.pipeline.slot, landing_env16.ctx.pipeline.publication
-    limits = {"statement_timeout": 60, "work_mem": 64 << 20, "batch_bytes": 1 << 20}
+    request = peek.Request(name, publication, ends[1])
     stood, large = list[Lsn | None](), peek.large
 
     def noted(*asked: Any) -> Iterator[pa.BinaryArray]:
@@ -185,11 +185,7 @@ def test_a_large_message_is_not_asked_for_before_the_slot_stands_where_the_windo
         yield from large(*asked)
 
     monkeypatch.setattr(peek, "large", noted)
-    reading = read_ahead.ReadAhead(
-        landing_env16.ctx.source,
-        read_ahead.Wanted(name, publication, ends[0], ends[1], False, Logical.UNSENT),
-        **limits,
-    )
+    reading = read_ahead.ReadAhead(landing_env16.ctx.source, ends[0], request, Capture())
     reading.start()
     reading._ready.wait()
     with session.connect(landing_env16.ctx.source, what="test") as conn:
@@ -197,7 +193,7 @@ def test_a_large_message_is_not_asked_for_before_the_slot_stands_where_the_windo
     ahead = reading.messages()
     assert ahead is not None
     found = [message for batch in ahead for message in batch.to_pylist()]
-    in_turn = peek.peek(landing_env16.ctx.source, slot=name, publication=publication, upto=ends[1], **limits)
+    in_turn = peek.peek(landing_env16.ctx.source, request, Capture())
 
     assert stood[0] == ends[0], "it was read from the place before"
     assert found == [message for batch in in_turn for message in batch.to_pylist()]

@@ -12,7 +12,7 @@ import pytest
 from psycopg import sql
 
 from penstock.config.connections import Connection
-from penstock.config.model import Pipeline
+from penstock.config.model import Capture, Pipeline
 from penstock.jobs.copy_plan import CopyRange
 from penstock.lsn import Lsn
 from penstock.source import peek, session
@@ -105,9 +105,24 @@ def pipeline(*include: str, **source_keys: object) -> Pipeline:
 
 def window(source: Connection, upto: Lsn, *, slot: str = "s", publication: str = "p", **options: Any) -> list[bytes]:
     """The messages of one window, as they came."""
-    settings = {"statement_timeout": 60, "work_mem": 64 << 20, "batch_bytes": 1 << 20} | options
-    arrays = peek.peek(source, slot=slot, publication=publication, upto=upto, **settings)
+    arrays = peeked(source, upto, slot=slot, publication=publication, **options)
     return [message for array in arrays for message in array.to_pylist()]
+
+
+def peeked(
+    source: Connection,
+    upto: Lsn,
+    *,
+    slot: str = "s",
+    publication: str = "p",
+    statement_timeout: int = 60,
+    batch_bytes: int = 1 << 20,
+    what: str = "peek",
+    **options: Any,
+) -> Iterator[pa.BinaryArray]:
+    """The messages of one window, in the arrays in which they came."""
+    limits = Capture(statement_timeout=statement_timeout, work_mem=64 << 20, batch_bytes=batch_bytes)
+    return peek.peek(source, peek.Request(slot, publication, upto, **options), limits, what=what)
 
 
 def decoded(messages: Iterable[bytes]) -> list[Message]:

@@ -14,7 +14,7 @@ from penstock.source import arrow, ddl_trigger, peek, server_info, session, slot
 from penstock.source.peek import Logical
 from penstock.wire.messages import Begin, Commit, Insert, LogicalMessage, Origin, Relation
 from stack.servers.postgres import Database
-from tests.source.conftest import connection_to, decoded, inserted, window
+from tests.source.conftest import connection_to, decoded, inserted, peeked, window
 from tests.waiting import wait_until
 
 
@@ -48,17 +48,7 @@ def test_the_same_window_is_byte_for_byte_the_same_also_after_later_changes(sour
 def test_arrays_are_bounded_and_together_complete(source, conn, filled):
     filled.execute("insert into t select g, repeat('x', 1000) from generate_series(1, 2000) g")
 
-    arrays = list(
-        peek.peek(
-            source,
-            slot="s",
-            publication="p",
-            upto=server_info.position(conn).flushed,
-            statement_timeout=60,
-            work_mem=64 << 20,
-            batch_bytes=100_000,
-        )
-    )
+    arrays = list(peeked(source, server_info.position(conn).flushed, batch_bytes=100_000))
 
     assert all(isinstance(array, pa.BinaryArray) for array in arrays)
     assert max(array.nbytes for array in arrays) < 150_000
@@ -87,17 +77,7 @@ def test_large_messages_come_in_pieces_each_alone_and_the_window_is_the_same(sou
     monkeypatch.setattr(peek, "LARGE", 3000)
     monkeypatch.setattr(peek, "_PIECE", 1000)
 
-    arrays = list(
-        peek.peek(
-            source,
-            slot="s",
-            publication="p",
-            upto=upto,
-            statement_timeout=60,
-            work_mem=64 << 20,
-            batch_bytes=20_000,
-        )
-    )
+    arrays = list(peeked(source, upto, batch_bytes=20_000))
 
     assert [message for array in arrays for message in array.to_pylist()] == expected
     large = [len(array) for array in arrays if array.nbytes >= 3000 and len(array[0].as_py()) >= 3000]
@@ -216,15 +196,7 @@ def test_what_is_missing_is_named(source, conn, filled, dropped):
 def test_a_window_that_is_not_read_in_time_leaves_the_slot_where_it_was(source, conn, filled):
     filled.execute("insert into t select g, repeat('x', 1000) from generate_series(1, 30000) g")
     before = slot.read_slot(conn, "s").confirmed
-    messages = peek.peek(
-        source,
-        slot="s",
-        publication="p",
-        upto=server_info.position(conn).flushed,
-        statement_timeout=1,
-        work_mem=64 << 20,
-        batch_bytes=10_000,
-    )
+    messages = peeked(source, server_info.position(conn).flushed, statement_timeout=1, batch_bytes=10_000)
     next(messages)
     filled.execute("select pg_sleep(1.1)")  # more is left than the network holds, so the server waits for us
 
@@ -265,16 +237,7 @@ def test_a_server_that_goes_away_in_the_middle_of_a_stream_counts_as_unreachable
 
 def test_a_consumer_that_stops_early_frees_the_slot_and_the_session(source, conn, filled):
     filled.execute("insert into t select g, repeat('x', 500) from generate_series(1, 50000) g")
-    messages = peek.peek(
-        source,
-        slot="s",
-        publication="p",
-        upto=server_info.position(conn).flushed,
-        statement_timeout=60,
-        work_mem=64 << 20,
-        batch_bytes=10_000,
-        what="early",
-    )
+    messages = peeked(source, server_info.position(conn).flushed, batch_bytes=10_000, what="early")
     next(messages)
     assert backends(filled, "penstock:early") == 1
 

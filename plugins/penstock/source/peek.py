@@ -19,6 +19,7 @@ from psycopg import sql
 from psycopg.rows import class_row
 
 from penstock.config.connections import Connection
+from penstock.config.model import Capture
 from penstock.errors import SourceError
 from penstock.lsn import Lsn
 from penstock.shapes.ddl_message import MOST_BYTES, PREFIX
@@ -46,51 +47,71 @@ class Logical(Enum):
     """None, but the transactions are those that come with the proved ones."""
 
 
-def peek(
-    source: Connection,
-    *,
-    slot: str,
-    publication: str,
-    upto: Lsn,
-    statement_timeout: int,
-    work_mem: int,
-    batch_bytes: int,
-    origin_none: bool = False,
-    logical: Logical = Logical.UNSENT,
-    what: str = "peek",
-) -> Iterator[pa.BinaryArray]:
-    """Yield the messages of the window that ends at `upto`, in order, in arrays of about `batch_bytes`; a large one alone.
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Say what a peek asks for: what `slot` holds of a publication up to `upto`, which must be flushed already.
 
-    `upto` must be flushed already. `statement_timeout` is in seconds and counts until the last row is taken;
-    `work_mem` is in bytes, for decoding on the server. `origin_none` (16+) leaves out what came from another server.
-    Close the iterator to stop early. Raises SourceError.
+    `origin_none` (16+) leaves out what came from another server.
     """
-    chosen = settings(statement_timeout, work_mem)
-    query = peek_query(slot, publication, upto, origin_none=origin_none, logical=logical)
+
+    slot: str
+    publication: str
+    upto: Lsn
+    origin_none: bool = False
+    logical: Logical = Logical.UNSENT
+
+    def query(self, *, binary: bool = False) -> sql.Composed:
+        """Compose the query; the publication's name is quoted twice, as an identifier inside a literal."""
+        options = {
+            "proto_version": _PROTOCOL,
+            "publication_names": sql.Identifier(self.publication).as_string(None),
+            "messages": "false" if self.logical is Logical.UNSENT else "true",
+            **({"origin": "none"} if self.origin_none else {}),
+            **({"binary": "true"} if binary else {}),
+        }
+        return sql.SQL("select {}data from pg_logical_slot_peek_binary_changes({}, {}::pg_lsn, null, {}) {}").format(
+            sql.SQL("xid, " if binary else ""),
+            sql.Literal(self.slot),
+            sql.Literal(str(self.upto)),
+            sql.SQL(", ").join(sql.Literal(word) for option in options.items() for word in option),
+            _of_messages(self.logical),
+        )
+
+    def counted(self) -> sql.Composed:
+        """Compose a query that decodes all of it and returns one number."""
+        return sql.SQL("select count(*) from ({}) as peeked").format(self.query())
+
+
+def peek(source: Connection, request: Request, limits: Capture, *, what: str = "peek") -> Iterator[pa.BinaryArray]:
+    """Yield the messages of a window, in order, in arrays of about `batch_bytes` of the limits; a large one alone.
+
+    `statement_timeout` of the limits counts until the last row is taken. Close the iterator to stop early. Raises SourceError.
+    """
+    chosen = settings(limits)
     with connect_arrow(source, what=what, settings=chosen) as session:
-        if not was_always_there(session, slot, publication):
-            _refuse_skipped(source, query, chosen, what)
-        with closing(large(source, query, what, chosen)) as apart:
-            yield from with_large(session, query, batch_bytes, apart, source)
+        if not was_always_there(session, request):
+            _refuse_skipped(source, request, chosen, what)
+        with closing(large(source, request, what, chosen)) as apart:
+            yield from with_large(session, request, limits.batch_bytes, apart, source)
 
 
-def settings(statement_timeout: int, work_mem: int) -> dict[str, str]:
-    """Return the settings of a session that peeks: its limit in seconds, its memory in bytes."""
-    memory = f"{work_mem // 1024}kB"
+def settings(limits: Capture) -> dict[str, str]:
+    """Return the settings of a session that peeks."""
+    memory = f"{limits.work_mem // 1024}kB"
     return {
-        "statement_timeout": f"{statement_timeout}s",
+        "statement_timeout": f"{limits.statement_timeout}s",
         "work_mem": memory,
         "logical_decoding_work_mem": memory,
     }
 
 
 def with_large(
-    session: ArrowSession, query: sql.Composed, batch_bytes: int, apart: Iterator[pa.BinaryArray], source: Connection
+    session: ArrowSession, request: Request, batch_bytes: int, apart: Iterator[pa.BinaryArray], source: Connection
 ) -> Iterator[pa.BinaryArray]:
-    """Yield the messages of a peek's query, those that are large by themselves from `apart`."""
+    """Yield the messages of a window, those that are large by themselves from `apart`."""
     small = sql.SQL("select case when octet_length(data) < {} then data end as data from ({}) as peeked")
     missing = False
-    for batch in session.stream(small.format(sql.Literal(LARGE), query), batch_bytes):
+    for batch in session.stream(small.format(sql.Literal(LARGE), request.query()), batch_bytes):
         missing = missing or batch.column(0).null_count > 0
         yield from _whole(batch.column(0), apart, source)
     if missing and next(apart, None) is not None:
@@ -114,11 +135,11 @@ def _whole(messages: pa.BinaryArray, large: Iterator[pa.BinaryArray], source: Co
 
 
 def large(
-    source: Connection, query: sql.Composed, what: str, settings: Mapping[str, str]
+    source: Connection, request: Request, what: str, settings: Mapping[str, str]
 ) -> Generator[pa.BinaryArray, None, None]:
     """Yield the large messages of the window, each in an array of its own; asked for the first, decodes it once more."""
     pieces = sql.SQL(load("source/peek/large_messages")).format(
-        peek=query, large=sql.Literal(LARGE), piece=sql.Literal(_PIECE)
+        peek=request.query(), large=sql.Literal(LARGE), piece=sql.Literal(_PIECE)
     )
     with connect_arrow(source, what=what, settings=settings) as session:
         buffer, filled = np.empty(0, np.uint8), 0
@@ -162,15 +183,10 @@ class Transaction:
     oids: list[int]
 
 
-def decodes(
-    conn: SourceSession, slot: str, publication: str, upto: Lsn, *, origin_none: bool = False, logical: Logical
-) -> bool:
-    """Return whether the server's limits allow the window that ends at `upto`; takes as long as a peek. Raises SourceError."""
-    query = sql.SQL("select count(*) from ({}) as peeked").format(
-        peek_query(slot, publication, upto, origin_none=origin_none, logical=logical)
-    )
+def decodes(conn: SourceSession, request: Request) -> bool:
+    """Return whether the server's limits allow the window; takes as long as a peek. Raises SourceError."""
     try:
-        conn.run(query)
+        conn.run(request.counted())
     except SourceError as error:
         if error.slug != "decoding-limit":
             raise
@@ -178,43 +194,14 @@ def decodes(
     return True
 
 
-def transactions(
-    conn: SourceSession, slot: str, publication: str, upto: Lsn, *, origin_none: bool = False, logical: Logical
-) -> list[Transaction]:
-    """Say which transactions the window that ends at `upto` holds, in the order of their commits, without their values.
+def transactions(conn: SourceSession, request: Request) -> list[Transaction]:
+    """Say which transactions the window holds, in the order of their commits, without their values.
 
     It is decoded in the types' binary form, in which a bytea takes half of the room. Raises SourceError.
     """
-    call = peek_query(slot, publication, upto, origin_none=origin_none, logical=logical, binary=True)
-    query = sql.SQL(load("source/peek/transactions")).format(peek=call)
+    query = sql.SQL(load("source/peek/transactions")).format(peek=request.query(binary=True))
     with translating(conn.place), conn.cursor(row_factory=class_row(Transaction)) as cursor:
         return cursor.execute(query).fetchall()
-
-
-def peek_query(
-    slot: str,
-    publication: str,
-    upto: Lsn,
-    *,
-    origin_none: bool = False,
-    logical: Logical = Logical.UNSENT,
-    binary: bool = False,
-) -> sql.Composed:
-    """Compose the query; the publication's name is quoted twice, as an identifier inside a literal."""
-    options = {
-        "proto_version": _PROTOCOL,
-        "publication_names": sql.Identifier(publication).as_string(None),
-        "messages": "false" if logical is Logical.UNSENT else "true",
-        **({"origin": "none"} if origin_none else {}),
-        **({"binary": "true"} if binary else {}),
-    }
-    return sql.SQL("select {}data from pg_logical_slot_peek_binary_changes({}, {}::pg_lsn, null, {}) {}").format(
-        sql.SQL("xid, " if binary else ""),
-        sql.Literal(slot),
-        sql.Literal(str(upto)),
-        sql.SQL(", ").join(sql.Literal(word) for option in options.items() for word in option),
-        _of_messages(logical),
-    )
 
 
 def _of_messages(logical: Logical) -> sql.Composable:
@@ -231,14 +218,15 @@ def _of_messages(logical: Logical) -> sql.Composable:
     )
 
 
-def was_always_there(session: ArrowSession, slot: str, publication: str) -> bool:
+def was_always_there(session: ArrowSession, request: Request) -> bool:
     """Return whether the server can decode all of the window with this publication."""
     query = sql.SQL(load("source/peek/publication_is_older"))
-    ((was_there,),) = session.rows(query.format(publication=sql.Literal(publication), slot=sql.Literal(slot)))
+    names = {"publication": sql.Literal(request.publication), "slot": sql.Literal(request.slot)}
+    ((was_there,),) = session.rows(query.format(**names))
     return bool(was_there)
 
 
-def _refuse_skipped(source: Connection, query: sql.Composed, settings: Mapping[str, str], what: str) -> None:
+def _refuse_skipped(source: Connection, request: Request, settings: Mapping[str, str], what: str) -> None:
     """Decode the window once for its warnings; raise SourceError("publication-missing") when changes were skipped.
 
     From 18 on the server leaves out, with a mere warning, what it decodes at a place of the WAL where the publication
@@ -250,8 +238,7 @@ def _refuse_skipped(source: Connection, query: sql.Composed, settings: Mapping[s
             lambda said: skipped.append(said.message_primary) if said.sqlstate == _SKIPPED else None
         )
         pin(conn, settings)
-        with translating(conn.place):
-            conn.execute(sql.SQL("select count(*) from ({}) as peeked").format(query))
+        conn.run(request.counted())
     if skipped:
         raise SourceError(
             "publication-missing",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import replace
 from itertools import islice
 from secrets import token_hex
 from threading import Event, Lock, Thread
@@ -19,11 +19,12 @@ import pyarrow as pa
 from psycopg import sql
 
 from penstock.config.connections import Connection
+from penstock.config.model import Capture
 from penstock.errors import SourceError
 from penstock.lsn import Lsn
 from penstock.source import peek
 from penstock.source.arrow import ArrowSession, connect_arrow
-from penstock.source.peek import Logical
+from penstock.source.peek import Request
 from penstock.source.session import SourceSession
 from penstock.sql import load
 
@@ -31,28 +32,16 @@ SPARE_SLOTS = 2
 """So many slots are left to others."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """Name the window to read: what `slot` holds of a publication after `from_lsn` and up to `upto`, both flushed."""
-
-    slot: str
-    publication: str
-    from_lsn: Lsn
-    upto: Lsn
-    origin_none: bool
-    logical: Logical
-
-
 class ReadAhead:
-    """Read one window ahead of time; nothing is asked of the server before `start`, at `started` of the monotonic clock."""
+    """Read the window of a request ahead of time, from `from_lsn` on, which is flushed already.
 
-    def __init__(
-        self, source: Connection, wanted: Wanted, *, statement_timeout: int, work_mem: int, batch_bytes: int
-    ) -> None:
-        self.wanted = wanted
+    Nothing is asked of the server before `start`, at `started` of the monotonic clock.
+    """
+
+    def __init__(self, source: Connection, from_lsn: Lsn, request: Request, limits: Capture) -> None:
+        self.from_lsn, self.request = from_lsn, request
         self._source = source
-        self._batch_bytes = batch_bytes
-        self._settings = peek.settings(statement_timeout, work_mem)
+        self._limits = limits
         self._ready, self._taken, self._stopped = Event(), Event(), Event()
         self._closing = Lock()  # `stop` and the end of the decoding may both come to it
         self._batches: Iterator[pa.BinaryArray] = iter(())
@@ -108,19 +97,14 @@ class ReadAhead:
                 close()
 
     def _read(self) -> Iterator[pa.BinaryArray]:
-        wanted, copy = self.wanted, f"penstock_ahead_{token_hex(8)}"
-        with connect_arrow(self._source, what="read-ahead", settings=self._settings) as session:
-            if not peek.was_always_there(session, wanted.slot, wanted.publication):
+        copy, settings = f"penstock_ahead_{token_hex(8)}", peek.settings(self._limits)
+        with connect_arrow(self._source, what="read-ahead", settings=settings) as session:
+            if not peek.was_always_there(session, self.request):
                 raise self._refused("a publication that is older than what is decoded")
-            _copy(session, wanted.slot, copy, wanted.from_lsn)
-            own, main = (
-                peek.peek_query(
-                    slot, wanted.publication, wanted.upto, origin_none=wanted.origin_none, logical=wanted.logical
-                )
-                for slot in (copy, wanted.slot)
-            )
-            with closing(peek.large(self._source, main, "read-ahead", self._settings)) as large:
-                yield from peek.with_large(session, own, self._batch_bytes, self._apart(large), self._source)
+            _copy(session, self.request.slot, copy, self.from_lsn)
+            with closing(peek.large(self._source, self.request, "read-ahead", settings)) as large:
+                own, batch_bytes = replace(self.request, slot=copy), self._limits.batch_bytes
+                yield from peek.with_large(session, own, batch_bytes, self._apart(large), self._source)
             # the end of its session drops it as well, but some time later
             session.rows(sql.SQL(load("source/read_ahead/drop_copy")).format(copy=sql.Literal(copy)))
 

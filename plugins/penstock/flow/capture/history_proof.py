@@ -19,7 +19,7 @@ from penstock.flow.guards import ExpectedState
 from penstock.ledger.records import WindowRecord
 from penstock.lsn import Lsn
 from penstock.source import peek, server_info, session, slot
-from penstock.source.peek import Logical, Transaction
+from penstock.source.peek import Logical, Request, Transaction
 from penstock.source.session import SourceSession
 from penstock.wire.batch import StreamDigest
 
@@ -96,9 +96,8 @@ def decodable(
     conn: SourceSession, known: ExpectedState, upto: Lsn, *, origin: str, logical: Logical
 ) -> list[Transaction] | None:
     """Return the transactions to `upto` as they are in binary form, None where that cannot be decoded either."""
-    none = origin == "none"
     try:
-        return peek.transactions(conn, known.slot, known.publication, upto, origin_none=none, logical=logical)
+        return peek.transactions(conn, Request(known.slot, known.publication, upto, origin == "none", logical))
     except SourceError as error:
         if error.slug != "decoding-limit":
             raise

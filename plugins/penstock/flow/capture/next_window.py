@@ -24,8 +24,8 @@ from penstock.ledger.records import WindowRecord
 from penstock.ledger.windows import WindowPace
 from penstock.lsn import Lsn
 from penstock.source import read_ahead
-from penstock.source.peek import Logical
-from penstock.source.read_ahead import ReadAhead, Wanted
+from penstock.source.peek import Logical, Request
+from penstock.source.read_ahead import ReadAhead
 from penstock.source.session import SourceSession
 
 MIB = 1 << 20
@@ -63,28 +63,32 @@ class NextWindow:
         self._ctx = ctx
         self._deadline = deadline
         self._is_on = ctx.pipeline.capture.read_ahead
-        self._wanted: Wanted | None = None
+        self._planned: ReadAhead | None = None
         self._reading: ReadAhead | None = None
 
     @property
     def end(self) -> Lsn | None:
         """Return where the window ends that is read ahead."""
-        return None if self._reading is None else self._reading.wanted.upto
+        return None if self._reading is None else self._reading.request.upto
 
     def plan(self, conn: SourceSession, known: ExpectedState, after: Lsn, upto: Lsn, logical: Logical) -> None:
         """Note the window that follows the one that ends at `after`, as far as there is WAL for it and a slot to spare."""
-        self._wanted = None
+        self._planned = None
         if self._is_on and upto > after and read_ahead.has_room(conn):
             origin_none = self._ctx.pipeline.source.origin == "none"
-            self._wanted = Wanted(known.slot, known.publication, after, upto, origin_none, logical)
+            request = Request(known.slot, known.publication, upto, origin_none, logical)
+            self._planned = ReadAhead(self._ctx.source, after, request, self._ctx.pipeline.capture)
 
     def take(self, window: WindowRecord, logical: Logical) -> tuple[Iterator[pa.BinaryArray], float] | None:
         """Return the messages of a planned window where they were read ahead, and since when; the slot stands at its beginning."""
         reading, self._reading = self._reading, None
         if reading is None:
             return None
-        wanted = reading.wanted
-        if (wanted.from_lsn, wanted.upto, wanted.logical) != (window.from_lsn, window.upto_lsn, logical):
+        if (reading.from_lsn, reading.request.upto, reading.request.logical) != (
+            window.from_lsn,
+            window.upto_lsn,
+            logical,
+        ):
             reading.stop()
             return None
         messages = reading.messages()
@@ -108,15 +112,7 @@ class NextWindow:
             self._reading.stop()
 
     def _start(self) -> None:
-        wanted, self._wanted = self._wanted, None
-        if wanted is None or monotonic() >= self._deadline:
-            return
-        settings = self._ctx.pipeline.capture
-        self._reading = ReadAhead(
-            self._ctx.source,
-            wanted,
-            statement_timeout=settings.statement_timeout,
-            work_mem=settings.work_mem,
-            batch_bytes=settings.batch_bytes,
-        )
-        self._reading.start()
+        planned, self._planned = self._planned, None
+        if planned is not None and monotonic() < self._deadline:
+            self._reading = planned
+            planned.start()

@@ -27,7 +27,7 @@ from penstock.ledger.skips import LeftOut
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
 from penstock.source import peek, server_info, session, slot
-from penstock.source.peek import Logical, Transaction
+from penstock.source.peek import Logical, Request, Transaction
 from penstock.source.session import SourceSession
 from penstock.wire.messages import POSTGRES_EPOCH_US
 
@@ -145,8 +145,7 @@ def _standing(ctx: Context) -> Iterator[tuple[SourceSession, ExpectedState, Sour
     """Hold the pipeline's lock on a session with the memory of a peek, slot and ledger at one position."""
     settings = ctx.pipeline.capture
     with session.connect(ctx.source, what=f"{ctx.name}:skip", statement_timeout=settings.statement_timeout) as conn:
-        memory = f"{settings.work_mem // 1024}kB"
-        session.pin(conn, {"work_mem": memory, "logical_decoding_work_mem": memory})
+        session.pin(conn, peek.settings(settings))
         with slot_work(ctx):
             known = running(ctx)
             before = slot_check.read_state(conn, known)
@@ -156,7 +155,7 @@ def _standing(ctx: Context) -> Iterator[tuple[SourceSession, ExpectedState, Sour
 
 def _decodes(ctx: Context, conn: SourceSession, known: ExpectedState, upto: Lsn) -> bool:
     none = ctx.pipeline.source.origin == "none"
-    return peek.decodes(conn, known.slot, known.publication, upto, origin_none=none, logical=_logical(ctx))
+    return peek.decodes(conn, Request(known.slot, known.publication, upto, none, _logical(ctx)))
 
 
 def _logical(ctx: Context) -> Logical:

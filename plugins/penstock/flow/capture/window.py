@@ -28,7 +28,7 @@ from penstock.lsn import Lsn
 from penstock.shapes.ddl_message import DdlLog
 from penstock.shapes.landed_window import Landed
 from penstock.source import peek, server_info, session
-from penstock.source.peek import Logical
+from penstock.source.peek import Logical, Request
 from penstock.wire.batch import StreamDigest
 from penstock.wire.columnar import ChangeBlock, ColumnarDecoder, Relation
 
@@ -66,18 +66,8 @@ def messages(
     ctx: Context, known: ExpectedState, upto: Lsn, *, origin: str, logical: Logical
 ) -> Iterator[pa.BinaryArray]:
     """Peek the messages from where the slot stands to `upto`, with the option `origin`: `any` or `none`; raises SourceError."""
-    settings = ctx.pipeline.capture
-    return peek.peek(
-        ctx.source,
-        slot=known.slot,
-        publication=known.publication,
-        upto=upto,
-        origin_none=origin == "none",
-        logical=logical,
-        statement_timeout=settings.statement_timeout,
-        work_mem=settings.work_mem,
-        batch_bytes=settings.batch_bytes,
-    )
+    request = Request(known.slot, known.publication, upto, origin == "none", logical)
+    return peek.peek(ctx.source, request, ctx.pipeline.capture)
 
 
 def asked(origin: str, logical: Logical) -> str:
