@@ -53,7 +53,7 @@ def _verify(env: PipelineEnv, mode: Mode, rows: int) -> tuple[float, float, int]
     found = verify(env.ctx, mode=mode, merge=merge)
     seconds, used = time.perf_counter() - started, cpu.seconds(server) - used
     assert found.differing == [], env.lines
-    assert rows * 0.9 <= found.rows <= rows * 1.1, found.findings
+    assert rows * 0.9 <= found.rows <= rows * 1.1, found.tables
     return seconds, used, (_blocks(env) - before) * 8192
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from penstock.compare.report import TableComparison, unpromised
-from penstock.flow.verify.run import Verification, verify
+from penstock.compare.report import Comparison, TableComparison, unpromised
+from penstock.flow.verify.run import verify
 from tests.pipeline_env import PipelineEnv
 
 ALL = ("insert", "update", "delete", "truncate", "via_root")
@@ -52,14 +52,14 @@ def test_verify_says_what_an_insert_only_publication_leaves_out_and_raises_no_al
     found = verified(env16)
 
     assert found.differing == []
-    (finding,) = found.findings
-    assert (finding.outcome, finding.missing, finding.extra, finding.different) == ("equal", 0, 0, 0)
-    assert finding.details["left_out"] == {"extra": 2, "different": 3}
+    (finding,) = found.tables
+    assert (finding.outcome, set(finding.broken.values())) == ("equal", {0})
+    assert finding.left_out == {"extra": 2, "different": 3}
     assert any("does not send every kind of change: 2 extra, 3 different" in line for line in env16.lines)
     assert env16.ctx.ledger.health.alarms(env16.name) == []
 
 
-def verified(env: PipelineEnv) -> Verification:
+def verified(env: PipelineEnv) -> Comparison:
     def merge() -> str:
         env.merge()
         return "merged"

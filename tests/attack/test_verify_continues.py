@@ -9,12 +9,12 @@ import pytest
 
 from penstock.compare.fingerprint import Fingerprint
 from penstock.compare.lake_reader import lake_reader, sql_catalog
-from penstock.compare.report import ComparedTable, TableComparison
+from penstock.compare.report import ComparedTable, Comparison, TableComparison
 from penstock.config.connections import Connection
 from penstock.errors import LakeError
 from penstock.flow.context import Context
 from penstock.flow.verify import compare
-from penstock.flow.verify.run import Verification, finding, require_equal, verify
+from penstock.flow.verify.run import require_equal, verify
 from penstock.lsn import Lsn
 from tests.pipeline_env import PipelineEnv
 
@@ -75,8 +75,8 @@ def begin(env: PipelineEnv, names: tuple[str, ...]) -> None:
     env.bootstrap()
 
 
-def outcomes(found: Verification) -> dict[str, str]:
-    return {finding.name: finding.outcome for finding in found.findings}
+def outcomes(found: Comparison) -> dict[str, str]:
+    return {finding.name: finding.outcome for finding in found.tables}
 
 
 @pytest.mark.slow
@@ -97,7 +97,7 @@ def test_a_table_that_cannot_be_read_is_a_finding_and_all_others_are_compared(en
 
         unread = dict.fromkeys((*DAMAGED, LOCKED_OUT), "unreadable")
         assert outcomes(found) == {**unread, "a_wrong_one": "differs", "z_sound": "equal"}
-        reasons = {each.name: each.reason or "" for each in env16.ctx.ledger.verifications.findings(found.number)}
+        reasons = {each.name: each.reason or "" for each in found.tables}
         assert "[source-auth]" in reasons[LOCKED_OUT]
         assert {name for name, reason in reasons.items() if "[lake-unreadable]" in reason} == set(DAMAGED)
         assert "catalog has none of that name" in reasons["row"]
@@ -210,13 +210,13 @@ def test_what_changes_while_it_is_compared_is_no_difference(
 
 
 def test_only_what_is_unreadable_is_reported_as_such() -> None:
-    unread = finding(1, TableComparison("public", "t", ("n", "t"), trouble=LakeError("lake-unreadable", "gone")))
-    differs = finding(2, TableComparison("public", "u", ("n", "u"), missing=1))
+    unread = TableComparison("public", "t", ("n", "t"), trouble=LakeError("lake-unreadable", "gone"))
+    differs = TableComparison("public", "u", ("n", "u"), missing=1)
     assert "[lake-unreadable] gone" in (unread.reason or "")
     for lsn, at in ((None, "now"), (Lsn(1), "at 0/1")):
-        some = Verification((unread,), lsn=lsn)
+        some = Comparison((unread,), lsn=lsn)
         with pytest.raises(LakeError, match=rf"\[verify-unreadable\].*{at}.*public\.t"):
             require_equal(some.differing, some.lsn, some.unreadable)
-        more = Verification((unread, differs), lsn=lsn)
+        more = Comparison((unread, differs), lsn=lsn)
         with pytest.raises(LakeError, match=rf"\[verify-differs\].*{at}.*public\.u"):
             require_equal(more.differing, more.lsn, more.unreadable)

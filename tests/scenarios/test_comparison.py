@@ -75,7 +75,7 @@ def test_a_pipeline_that_has_caught_up_is_equal_and_one_that_has_not_is_reported
     assert list(by_name["visit"].lines()) == ["public.visit: not compared, the source does not publish it"]
 
     now = verify_now(env16.ctx)
-    assert {each.name: each.outcome for each in now.findings} == {
+    assert {each.name: each.outcome for each in now.tables} == {
         "customer": "differs",
         "sale": "equal",
         "visit": "skipped",

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from penstock.compare.report import Comparison, TableComparison
 from penstock.errors import ConfigError, LakeError, LedgerError, SourceError, Trouble
 from penstock.flow.load import run as rebuild
 from penstock.flow.spark_job import SparkJob
-from penstock.flow.verify.run import Verification, require_equal, verify
-from penstock.ledger.verifications import Finding
+from penstock.flow.verify.run import require_equal, verify
 from tests.pipeline_env import PipelineEnv
 
 pytestmark = pytest.mark.spark
@@ -81,15 +81,15 @@ def _running(stop: threading.Event, *bodies: Callable[[], None]) -> Iterator[Non
             thread.join()
 
 
-def verified(env: PipelineEnv, **options: Any) -> Verification:
+def verified(env: PipelineEnv, **options: Any) -> Comparison:
     def merge() -> None:
         env.merge()
 
     return verify(env.ctx, merge=merge, **options)
 
 
-def by_table(found: Verification) -> dict[str, Finding]:
-    return {finding.name: finding for finding in found.findings}
+def by_table(found: Comparison) -> dict[str, TableComparison]:
+    return {table.name: table for table in found.tables}
 
 
 def left_at_source(env: PipelineEnv) -> list[tuple[Any, ...]]:
@@ -108,7 +108,7 @@ def test_tables_are_equal_at_one_exact_position_while_writers_captures_and_merge
         second = verify(env.ctx, merge=lambda: "the scheduled merge is awaited")
 
     for found in (first, second):
-        assert [finding.outcome for finding in found.findings] == ["equal", "equal"], env.lines
+        assert [table.outcome for table in found.tables] == ["equal", "equal"], env.lines
         (cut,) = [cut for cut in env.ctx.ledger.merges.cuts(env.name, limit=1000) if cut.lsn == found.lsn]
         assert {table["complete_through"] for table in cut.tables} == {str(found.lsn)}
     assert second.rows > first.rows > 200
@@ -150,7 +150,7 @@ def test_every_kind_of_damage_in_the_lake_is_found_and_the_alarm_closes_once_it_
         "intact": (0, 0, 0),
     }
     assert found.differing == [f"public.{name}" for name in ("extra", "lost", "misfit", "value", "void")]
-    assert by_table(found)["void"].details["first"][0]["columns"] == ["born"]
+    assert by_table(found)["void"].first[0].columns == ("born",)
     ledger = env16.ctx.ledger
     alarms = {alarm.subject: alarm for alarm in ledger.health.alarms(env16.name)}
     assert sorted(alarms) == found.differing
@@ -200,7 +200,7 @@ def test_so_many_runs_of_a_sample_as_there_are_shares_see_every_row_once(env16: 
     runs = [verified(env16, mode="sample") for _ in range(4)]
 
     for name in KEYS:
-        due = [next(each for each in run.findings if each.name == name) for run in runs]
+        due = [next(each for each in run.tables if each.name == name) for run in runs]
         assert [(each.share, each.shares) for each in due] == [(1, 4), (2, 4), (3, 4), (4, 4)], name
         ((rows,),) = env16.sql(f"select count(*) from {name}")
         assert sum(each.source_rows for each in due) == rows, name
@@ -230,8 +230,8 @@ def test_a_share_that_differed_is_looked_at_again_in_every_run_until_it_is_fixed
     spark.sql(f"update {place} set other = -1 where id = 5")
     env16.believe("t")
 
-    def shares(found: Verification) -> list[tuple[int, str]]:
-        return [(each.share, each.outcome) for each in found.findings]
+    def shares(found: Comparison) -> list[tuple[int, str]]:
+        return [(each.share, each.outcome) for each in found.tables]
 
     assert shares(verified(env16, mode="sample")) == [(1, "differs")]
     assert shares(verified(env16, mode="sample")) == [(2, "equal"), (1, "differs")]

@@ -49,27 +49,17 @@ from left_over l full join too_much t on l.key = t.key and l.n = t.n
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """Name one row by the MD5 of its key, never by a value.
+class RowDifference:
+    """Name one row by the MD5 of its key, never by a value, and the columns that differ.
 
-    `key` is None where the table has no key. `columns` are the positions of those that differ.
+    `key` is None where the table has no key.
     To find the row at the source: md5(octet_length(k::text) || ':' || k::text), for a key of several columns
     with their parts concatenated in the table's order.
     """
 
     kind: Kind
     key: str | None
-    columns: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Differences:
-    """Count the differences of the examined rows, and name the first ones."""
-
-    missing: int
-    extra: int
-    different: int
-    first: tuple[Difference, ...]
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +94,13 @@ class Fingerprint:
 
 @dataclass(frozen=True, slots=True)
 class RowHasher:
-    """Hash batches whose first `width` columns are the texts of rows; `key` are the positions of the key's.
+    """Hash batches whose columns are the texts of rows, of the columns of these names; `key` are the positions of the key's.
 
     The SQL below is made of positions, never of names or values.
     """
 
     database: duckdb.DuckDBPyConnection
-    width: int
+    names: Sequence[str]
     key: Sequence[int]
 
     def fingerprint(self, batches: Iterable[pa.Table]) -> Fingerprint:
@@ -126,21 +116,25 @@ class RowHasher:
 
     def differences(
         self, source: Iterable[pa.Table], lake: Iterable[pa.Table], buckets: npt.NDArray[np.int64], first: int
-    ) -> Differences:
-        """Read all rows a second time, keep the hashes of those in `buckets`, and separate them."""
+    ) -> tuple[dict[str, int], tuple[RowDifference, ...]]:
+        """Read all rows a second time, keep the hashes of those in `buckets`, and separate them; return counts by kind, and the first ones."""
         self._keep("source_rows", source, buckets)
         self._keep("lake_rows", lake, buckets)
         self.database.execute(f"create or replace temp table differences as {_DIFFERENCES}")
         counts = dict(self.database.execute("select kind, count(*) from differences group by kind").fetchall())
         shown = self.database.execute("from differences order by kind, key limit ?", [first]).fetchall()
-        named = tuple(Difference(kind, key, _unlike(wanted, got)) for kind, key, wanted, got in shown)
-        return Differences(counts.get("missing", 0), counts.get("extra", 0), counts.get("different", 0), named)
+        return counts, tuple(RowDifference(kind, key, self._unlike(wanted, got)) for kind, key, wanted, got in shown)
+
+    def _unlike(self, wanted: Sequence[int] | None, got: Sequence[int] | None) -> tuple[str, ...]:
+        if wanted is None or got is None:
+            return ()
+        return tuple(name for name, *pair in zip(self.names, wanted, got, strict=True) if pair[0] != pair[1])
 
     def _keep(self, table: str, batches: Iterable[pa.Table], buckets: npt.NDArray[np.int64]) -> None:
         definition = "key varchar, row varchar, columns ubigint[]"
         self.database.execute(f"create or replace temp table {table} ({definition})")
         self.database.execute("create or replace temp table chosen as select unnest(?::bigint[]) as bucket", [buckets])
-        columns = ", ".join(f"hash(c{number})" for number in range(self.width))
+        columns = ", ".join(f"hash(c{number})" for number in range(len(self.names)))
         key = f"md5({_encoded(self.key)})" if self.key else "null"
         hashes = f"{key}, md5({self._row}), [{columns}]::ubigint[]"
         chosen = f"{self._bucket} in (select bucket from chosen)"  # noqa: S608
@@ -150,7 +144,7 @@ class RowHasher:
 
     @property
     def _row(self) -> str:
-        return _encoded(range(self.width))
+        return _encoded(range(len(self.names)))
 
     @property
     def _bucket(self) -> str:
@@ -173,9 +167,3 @@ def _encoded(columns: Sequence[int]) -> str:
         names = ", ".join(f"c{number}" for number in columns)
         return f"array_to_string(list_transform([{names}], lambda c: {_ENCODED.format('c')}), '')"
     return f"concat({', '.join(['NULL', *(_ENCODED.format(f'c{number}') for number in columns)])})"
-
-
-def _unlike(wanted: Sequence[int] | None, got: Sequence[int] | None) -> tuple[int, ...]:
-    if wanted is None or got is None:
-        return ()
-    return tuple(position for position, pair in enumerate(zip(wanted, got, strict=True)) if pair[0] != pair[1])

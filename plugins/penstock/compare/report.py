@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any, get_args
 
+from penstock.compare.fingerprint import RowDifference
 from penstock.compare.lake_reader import Target
 from penstock.errors import PenstockError
+from penstock.ledger.verifications import Outcome
+from penstock.lsn import Lsn
 from penstock.shapes.partition_bounds import Bound
 from penstock.source.key_range import KeyRange
 from penstock.units import several
@@ -63,17 +67,8 @@ def unpromised(sent: Collection[str], *, keyed: bool) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class RowDifference:
-    """Name one differing row by the MD5 of its key (see `Difference`), and the columns that differ."""
-
-    kind: str
-    key: str | None
-    columns: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class TableComparison:
-    """Report one table.
+    """Report one table, or one share of its keys: share 1 of 1 is all rows, whether or not the table has shares.
 
     `missing` rows are in the source only, `extra` ones in the lake only, `different` ones have the same key in both.
     Where `whole` is false, so much differs that only a part was counted. What is `unpromised` is counted and is no
@@ -85,6 +80,9 @@ class TableComparison:
     schema: str
     name: str
     target: Target
+    oid: int = 0
+    share: int = 1
+    shares: int = 1
     in_lake: bool = True
     source_rows: int = 0
     lake_rows: int = 0
@@ -101,11 +99,34 @@ class TableComparison:
     skipped: str | None = None
 
     @property
+    def outcome(self) -> Outcome:
+        """Say what it came to: `equal` where both sides were read, and have the same columns and the same rows, as far as that is promised."""
+        if self.trouble is not None:
+            return "unreadable"
+        if self.skipped is not None:
+            return "skipped"
+        unlike = any(self.broken.values()) or self.columns_missing or self.columns_extra or not self.in_lake
+        return "differs" if unlike else "equal"
+
+    @property
     def equal(self) -> bool:
-        """Return whether both sides were read, and have the same columns and the same rows, as far as that is promised."""
-        if self.trouble is not None or self.skipped is not None or not self.in_lake:
-            return False
-        return not (any(self.broken.values()) or self.columns_missing or self.columns_extra)
+        """Return whether both sides were read, and nothing differs that should not."""
+        return self.outcome == "equal"
+
+    @property
+    def reason(self) -> str | None:
+        """Say what kept it from being compared, or what differs and is none."""
+        return self.why_renamed if self.trouble is None and self.skipped is None else str(self.trouble or self.skipped)
+
+    @property
+    def qualified(self) -> str:
+        """Return the source table's name with its schema."""
+        return f"{self.schema}.{self.name}"
+
+    @property
+    def label(self) -> str:
+        """Name the table, or its share, for a message."""
+        return self.qualified if self.shares == 1 else f"{self.qualified} {self.share}/{self.shares}"
 
     @property
     def rewritten(self) -> bool:
@@ -141,9 +162,24 @@ class TableComparison:
     def _counts(self) -> dict[str, int]:
         return {"missing": self.missing, "extra": self.extra, "different": self.different}
 
-    def lines(self, label: str = "") -> Iterator[str]:
-        """Describe the table, or what the label names of it, in sentences, without a value."""
-        name = label or f"{self.schema}.{self.name}"
+    def recorded(self) -> dict[str, Any]:
+        """Return what the ledger keeps of it: counts, names of columns and hashes of keys, never a value."""
+        compared = self.trouble is None and self.skipped is None
+        details = {
+            "in_lake": self.in_lake,
+            "counted_whole": self.whole,
+            "left_out": self.left_out,
+            "columns_missing": self.columns_missing,
+            "columns_extra": self.columns_extra,
+            "first": [asdict(row) for row in self.first],
+        }
+        names = ("oid", "schema", "share", "shares", "outcome", "reason", "source_rows", "lake_rows")
+        known = {"table": self.name, **{name: getattr(self, name) for name in names}}
+        return {**known, **self.broken, "details": details if compared else {}}
+
+    def lines(self) -> Iterator[str]:
+        """Describe the table, or its share, in sentences, without a value."""
+        name = self.label
         if self.trouble is not None:
             yield f"{name}: could not be read, {self.trouble}"
             return
@@ -171,9 +207,11 @@ class TableComparison:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Report all tables."""
+    """Report all tables; a verification, which compares at a barrier, has a number in the ledger and a position."""
 
     tables: tuple[TableComparison, ...]
+    number: int | None = None
+    lsn: Lsn | None = None
 
     @property
     def equal(self) -> bool:
@@ -181,11 +219,31 @@ class Comparison:
         return all(table.equal for table in self.tables)
 
     @property
-    def unreadable(self) -> dict[str, PenstockError]:
-        """Name the tables of which a side could not be read, with the reason."""
-        return {f"{table.schema}.{table.name}": table.trouble for table in self.tables if table.trouble is not None}
+    def differing(self) -> list[str]:
+        """Name the tables in which source and lake differ."""
+        return self._named("differs")
+
+    @property
+    def unreadable(self) -> list[str]:
+        """Name the tables of which a side could not be read."""
+        return self._named("unreadable")
 
     @property
     def rows(self) -> int:
-        """Count the source's rows."""
+        """Count the rows of the source that were compared."""
         return sum(table.source_rows for table in self.tables)
+
+    def summary(self) -> dict[str, object]:
+        """Return the figures as plain data for logs and XCom."""
+        outcomes = [each.outcome for each in self.tables]
+        recorded = {} if self.number is None else {"verification": self.number, "lsn": str(self.lsn)}
+        return {
+            **recorded,
+            "rows": self.rows,
+            **{outcome: outcomes.count(outcome) for outcome in get_args(Outcome)},
+            "differing": self.differing,
+            "unread": self.unreadable,
+        }
+
+    def _named(self, outcome: Outcome) -> list[str]:
+        return sorted({each.qualified for each in self.tables if each.outcome == outcome})

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from penstock.compare.fingerprint import Difference, Differences, Fingerprint, RowHasher
+from penstock.compare.fingerprint import Fingerprint, RowDifference, RowHasher
 from penstock.compare.key_ranges import outside, within
 from penstock.compare.lake_reader import LakeTable
 from penstock.compare.pg_text import MISFITS, row_texts
-from penstock.compare.report import ComparedColumn, ComparedTable, RowDifference, TableComparison
+from penstock.compare.report import ComparedColumn, ComparedTable, TableComparison
 
 EXAMPLES = 10
 EXAMINED_ROWS = 2_000_000
@@ -57,16 +57,46 @@ def _compared(
     columns: Sequence[ComparedColumn],
     source: SourceRows,
     lake: LakeTable,
-    here: Fingerprint | None,
+    known: Fingerprint | None,
 ) -> TableComparison:
+    """Read both sides once, and those buckets a second time in which they differ."""
+    names, every = [column.name for column in columns], [column.name for column in table.columns]
+    counts: dict[str, int] = {}
+    first: tuple[RowDifference, ...] = ()
     with _hashing(columns) as hasher:
-        return _Pair(table, [column.name for column in columns], source, lake).compare(hasher, here)
+        here = known or _source_fingerprint(hasher, table, source)
+        there = hasher.fingerprint(_lake(table, names, lake))
+        unlike = here.differing(there)
+        buckets = _affordable(unlike, here, there)
+        if len(unlike):
+            with closing(source(table, names)) as rows:
+                counts, first = hasher.differences(rows, _lake(table, names, lake), buckets, EXAMPLES)
+    return TableComparison(
+        schema=table.schema,
+        name=table.name,
+        target=table.target,
+        source_rows=here.rows,
+        lake_rows=there.rows,
+        whole=len(buckets) == len(unlike),
+        columns_missing=tuple(name for name in every if name not in names),
+        columns_extra=tuple(name for name in lake.columns if name not in {*every, MISFITS, *table.kept}),
+        first=first,
+        unpromised=table.unpromised,
+        missing=counts.get("missing", 0),
+        extra=counts.get("extra", 0),
+        different=counts.get("different", 0),
+    )
 
 
 def fingerprint(table: ComparedTable, source: SourceRows) -> Fingerprint:
     """Read the source's side of one table, while the lake is still on its way; raises SourceError."""
-    names = [column.name for column in table.columns]
-    with _hashing(table.columns) as hasher, closing(source(table, names)) as rows:
+    with _hashing(table.columns) as hasher:
+        return _source_fingerprint(hasher, table, source)
+
+
+def _source_fingerprint(hasher: RowHasher, table: ComparedTable, source: SourceRows) -> Fingerprint:
+    """Hash the source's rows, which are closed in any case: a COPY that is left half read holds its connection."""
+    with closing(source(table, hasher.names)) as rows:
         return hasher.fingerprint(rows)
 
 
@@ -75,61 +105,16 @@ def _hashing(columns: Sequence[ComparedColumn]) -> Iterator[RowHasher]:
     import duckdb  # noqa: PLC0415  # DAG files need not pay for it
 
     with duckdb.connect() as database:
-        yield RowHasher(database, len(columns), [n for n, column in enumerate(columns) if column.key])
+        names = [column.name for column in columns]
+        yield RowHasher(database, names, [n for n, column in enumerate(columns) if column.key])
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """Read both sides of one table, as often as need be."""
-
-    table: ComparedTable
-    columns: Sequence[str]
-    source: SourceRows
-    lake: LakeTable
-
-    def compare(self, hasher: RowHasher, known: Fingerprint | None) -> TableComparison:
-        here, there = known or self._source_fingerprint(hasher), hasher.fingerprint(self._lake())
-        unlike = here.differing(there)
-        buckets = _affordable(unlike, here, there)
-        rows = self._differences(hasher, buckets) if len(unlike) else None
-        names = [column.name for column in self.table.columns]
-        return TableComparison(
-            schema=self.table.schema,
-            name=self.table.name,
-            target=self.table.target,
-            source_rows=here.rows,
-            lake_rows=there.rows,
-            missing=rows.missing if rows else 0,
-            extra=rows.extra if rows else 0,
-            different=rows.different if rows else 0,
-            whole=len(buckets) == len(unlike),
-            columns_missing=tuple(name for name in names if name not in self.columns),
-            columns_extra=tuple(name for name in self.lake.columns if name not in {*names, MISFITS, *self.table.kept}),
-            first=tuple(map(self._named, rows.first)) if rows else (),
-            unpromised=self.table.unpromised,
-        )
-
-    def _source_fingerprint(self, hasher: RowHasher) -> Fingerprint:
-        with self._source() as rows:
-            return hasher.fingerprint(rows)
-
-    def _differences(self, hasher: RowHasher, buckets: npt.NDArray[np.int64]) -> Differences:
-        with self._source() as rows:
-            return hasher.differences(rows, self._lake(), buckets, EXAMPLES)
-
-    def _source(self) -> closing[Generator[pa.Table, None, None]]:
-        """Return the source's rows, to be closed: a COPY that is left half read holds its connection."""
-        return closing(self.source(self.table, self.columns))
-
-    def _lake(self) -> Iterator[pa.Table]:
-        names = [str(number) for number in range(len(self.columns))]
-        for batch in self.lake.batches():
-            for part in _slices(outside(within(batch, self.table.part), self.table.archive)):
-                columns = row_texts(part, self.columns)
-                yield pa.table(columns, names) if names else pa.table({"none": pa.nulls(part.num_rows)})
-
-    def _named(self, difference: Difference) -> RowDifference:
-        return RowDifference(difference.kind, difference.key, tuple(self.columns[n] for n in difference.columns))
+def _lake(table: ComparedTable, names: Sequence[str], lake: LakeTable) -> Iterator[pa.Table]:
+    numbers = [str(number) for number in range(len(names))]
+    for batch in lake.batches():
+        for part in _slices(outside(within(batch, table.part), table.archive)):
+            columns = row_texts(part, names)
+            yield pa.table(columns, numbers) if numbers else pa.table({"none": pa.nulls(part.num_rows)})
 
 
 def _affordable(unlike: npt.NDArray[np.int64], here: Fingerprint, there: Fingerprint) -> npt.NDArray[np.int64]:

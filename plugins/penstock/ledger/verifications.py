@@ -6,8 +6,8 @@ the position at which all of its rows were seen to be equal: for shares, that of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
@@ -20,29 +20,6 @@ from penstock.lsn import Lsn
 
 Mode = Literal["whole", "sample"]
 Outcome = Literal["equal", "differs", "skipped", "unreadable"]
-
-
-@dataclass(frozen=True)
-class Finding(Row):
-    """Hold what a comparison found of one table or share: counts, names of columns and hashes of keys, never a value.
-
-    Share 1 of 1 is all rows, whether or not the table has shares. `reason` says why a table was skipped, what
-    kept one side from being read, or what differs and is none.
-    """
-
-    oid: int
-    schema: str
-    name: str
-    outcome: Outcome
-    share: int = 1
-    shares: int = 1
-    reason: str | None = None
-    source_rows: int = 0
-    lake_rows: int = 0
-    missing: int = 0
-    extra: int = 0
-    different: int = 0
-    details: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -122,28 +99,23 @@ class Verifications(Part):
         ((number,),) = self.rows("verifications/begin_verification", name=name, mode=mode, lsn=lsn)
         return int(number)
 
-    def add_finding(self, name: str, number: int, finding: Finding) -> None:
-        """Record what was found of one table or share, and how far the table is verified now."""
-        values = {**asdict(finding), "number": number, "table": finding.name, "details": Jsonb(finding.details)}
-        del values["name"]
+    def add_finding(self, name: str, number: int, found: Mapping[str, Any]) -> None:
+        """Record what was found of one table or share (`TableComparison.recorded`), and how far the table is verified now."""
+        values = {**found, "number": number, "details": Jsonb(found["details"])}
         with self.transaction(lock=name) as transaction:
             transaction.change("verifications/add_verified", **values)
-            if finding.outcome in ("skipped", "unreadable"):
+            if found["outcome"] in ("skipped", "unreadable"):
                 return
-            chosen = {"number": number, "oid": finding.oid, "equal": finding.outcome == "equal"}
-            if finding.shares > 1:
-                transaction.change("verifications/verify_share", share=finding.share, **chosen)
-                transaction.change("verifications/verify_round", number=number, oid=finding.oid)
+            chosen = {"number": number, "oid": found["oid"], "equal": found["outcome"] == "equal"}
+            if found["shares"] > 1:
+                transaction.change("verifications/verify_share", share=found["share"], **chosen)
+                transaction.change("verifications/verify_round", number=number, oid=found["oid"])
             else:
                 transaction.change("verifications/verify_table", **chosen)
 
     def finish(self, number: int) -> None:
         """Note that every table was looked at."""
         self.change("verifications/finish_verification", number=number)
-
-    def findings(self, number: int) -> list[Finding]:
-        """Return what one verification found."""
-        return self.records(Finding, "verifications/verified", number=number)
 
     def tables(self, name: str) -> list[VerifiedTable]:
         """Return how far every table is verified, by name."""

@@ -11,6 +11,7 @@ from datetime import timedelta
 import psycopg
 import pytest
 
+from penstock.compare.report import TableComparison
 from penstock.config.connections import Connection
 from penstock.errors import LakeError, PenstockError, SourceError, Trouble
 from penstock.flow.capture import run as capture
@@ -18,7 +19,7 @@ from penstock.flow.health import alarms, rules_server
 from penstock.flow.health.airflow_state import DagState
 from penstock.flow.health.run import watch_the_watcher
 from penstock.flow.recover import resume, teardown
-from penstock.ledger.verifications import Finding, Outcome
+from penstock.ledger.verifications import Outcome
 from penstock.source import ddl_trigger, session
 from stack.servers.postgres import Server
 from tests.flow.health.conftest import Desk
@@ -318,9 +319,10 @@ def compare(desk: Desk, outcome: Outcome) -> None:
     lsn = ledger.pipelines.get(env.name).position
     assert lsn is not None
     number = ledger.verifications.begin(env.name, mode="whole", lsn=lsn)
-    differs, why = int(outcome == "differs"), "its files are gone" if outcome == "unreadable" else None
-    found = Finding(table.oid, table.schema, table.name, outcome, reason=why, different=differs)
-    ledger.verifications.add_finding(env.name, number, found)
+    differs, gone = int(outcome == "differs"), LakeError("lake-unreadable", "its files are gone")
+    why = gone if outcome == "unreadable" else None
+    found = TableComparison(table.schema, table.name, table.target, table.oid, different=differs, trouble=why)
+    ledger.verifications.add_finding(env.name, number, found.recorded())
     ledger.verifications.finish(number)
 
 

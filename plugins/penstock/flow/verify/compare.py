@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pyarrow as pa
 
@@ -52,24 +51,19 @@ class Chosen:
         return KeyRange(share.key_column, share.key_type, share.indexed, share.lower, share.upper)
 
     @property
-    def place(self) -> dict[str, Any]:
-        """Return the share as a finding names it."""
-        return {"share": self.share.share, "shares": self.share.shares} if self.share else {}
-
-    @property
-    def label(self) -> str:
-        """Name it for a message."""
-        return (
-            f"{self.record.qualified} {self.share.share}/{self.share.shares}" if self.share else self.record.qualified
-        )
+    def empty(self) -> TableComparison:
+        """Return a comparison of nothing of it."""
+        record, share = self.record, self.share
+        found = TableComparison(record.schema, record.name, record.target, record.oid)
+        return replace(found, share=share.share, shares=share.shares) if share else found
 
     def skipped(self, reason: str) -> TableComparison:
         """Say why it is not compared."""
-        return TableComparison(self.record.schema, self.record.name, self.record.target, skipped=reason)
+        return replace(self.empty, skipped=reason)
 
     def unreadable(self, trouble: PenstockError) -> TableComparison:
         """Say what kept a side from being read."""
-        return TableComparison(self.record.schema, self.record.name, self.record.target, trouble=trouble)
+        return replace(self.empty, trouble=trouble)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +112,8 @@ class Comparer:
             there = lake(side.chosen.record)
             if isinstance(there, str):
                 return side.chosen.skipped(there)
-            return compare_table(side.asked, self._rows, there, side.here)
+            found, place = compare_table(side.asked, self._rows, there, side.here), side.chosen.empty
+            return replace(found, oid=place.oid, share=place.share, shares=place.shares)
         except (TableError, LakeError) as error:
             if isinstance(error, LakeError) and error.slug != "lake-unreadable":
                 raise

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from penstock.compare.lake_reader import LakeReader, LakeTable
-from penstock.compare.report import TableComparison
+from penstock.compare.report import Comparison, TableComparison
 from penstock.conditions import Directive
 from penstock.errors import LakeError, LedgerError
 from penstock.flow.context import Context
@@ -26,49 +26,13 @@ from penstock.flow.verify.sampling import choose
 from penstock.lake.columns import columns_stamp
 from penstock.ledger.records import CutRecord
 from penstock.ledger.table_records import TableRecord
-from penstock.ledger.verifications import Finding, Mode
+from penstock.ledger.verifications import Mode
 from penstock.lsn import Lsn
 from penstock.units import several
 
 _Step = TypeVar("_Step")
 _REWRITTEN = "it was truncated, rewritten, renamed or dropped since the position"
 _NOT_IN_CUT: Mapping[str, Any] = {"state": "unknown"}
-
-
-@dataclass(frozen=True, slots=True)
-class Verification:
-    """Report one verification; one without a barrier has neither a number in the ledger nor a position."""
-
-    findings: tuple[Finding, ...]
-    number: int | None = None
-    lsn: Lsn | None = None
-
-    @property
-    def differing(self) -> list[str]:
-        """Name the tables in which source and lake differ."""
-        return sorted({f"{each.schema}.{each.name}" for each in self.findings if each.outcome == "differs"})
-
-    @property
-    def unreadable(self) -> list[str]:
-        """Name the tables of which a side could not be read."""
-        return sorted({f"{each.schema}.{each.name}" for each in self.findings if each.outcome == "unreadable"})
-
-    @property
-    def rows(self) -> int:
-        """Count the rows of the source that were compared."""
-        return sum(each.source_rows for each in self.findings)
-
-    def summary(self) -> dict[str, object]:
-        """Return the figures as plain data for logs and XCom."""
-        outcomes = [each.outcome for each in self.findings]
-        recorded = {} if self.number is None else {"verification": self.number, "lsn": str(self.lsn)}
-        return {
-            **recorded,
-            "rows": self.rows,
-            **{outcome: outcomes.count(outcome) for outcome in ("equal", "differs", "skipped", "unreadable")},
-            "differing": self.differing,
-            "unread": self.unreadable,
-        }
 
 
 def verify(
@@ -79,7 +43,7 @@ def verify(
     merge: Merge,
     deliver: Deliver = no_delivery,
     lake_properties: Mapping[str, str] | None = None,
-) -> Verification:
+) -> Comparison:
     """Compare tables of a running pipeline at one position, and remember what was found.
 
     Without `tables` those that the pipeline file chooses. A difference is a finding, no error, and so is a table that
@@ -97,18 +61,18 @@ def verify(
             sides = _staged(ctx, "reading the source", comparer.source_sides(chosen), len(chosen), _rows_read)
             read = [_reported(ctx, side) for side in sides]
             at_cut = _AtCut(ctx, lake, cut_at(ctx, exact.lsn, merge))
-            found = (_record(ctx, number, side, comparer.with_lake(side, at_cut.table)) for side in read)
-            findings = tuple(_staged(ctx, "comparing with the lake", found, len(read), _rows_met))
+            compared = (_record(ctx, number, side, comparer.with_lake(side, at_cut.table)) for side in read)
+            found = tuple(_staged(ctx, "comparing with the lake", compared, len(read), lambda each: each.lake_rows))
         ctx.ledger.verifications.finish(number)
-        alarms.compared(ctx, [each.oid for each in findings], deliver)
+        alarms.compared(ctx, [each.oid for each in found], deliver)
         keep = timedelta(seconds=ctx.pipeline.health.keep)
         ctx.ledger.verifications.trim(ctx.name, before=datetime.now(UTC) - keep)
-    return Verification(findings, number, exact.lsn)
+    return Comparison(found, number, exact.lsn)
 
 
 def verify_now(
     ctx: Context, *, tables: Sequence[str] = (), lake_properties: Mapping[str, str] | None = None
-) -> Verification:
+) -> Comparison:
     """Compare these tables, or all, paused ones too, as both sides are: for a source without writers, or a paused table.
 
     What is written meanwhile, or not merged yet, shows as a difference. So nothing is recorded, and no alarm opens. Raises
@@ -122,11 +86,10 @@ def verify_now(
         )
     records = require_named(known, tables) if tables else known
     found = compare(ctx, records, lake_properties=lake_properties)
-    for trouble in found.unreadable.values():
-        if trouble.directive is Directive.PAGE:
-            raise trouble
-    oids = {record.target: record.oid for record in records}
-    return Verification(tuple(finding(oids[each.target], each) for each in found.tables))
+    for each in found.tables:
+        if each.trouble is not None and each.trouble.directive is Directive.PAGE:
+            raise each.trouble
+    return found
 
 
 def _staged(
@@ -145,24 +108,19 @@ def _rows_read(side: SourceSide) -> int:
     return side.here.rows if side.here else 0
 
 
-def _rows_met(found: Finding) -> int:
-    return found.lake_rows
-
-
 def _reported(ctx: Context, side: SourceSide) -> SourceSide:
     if side.here is not None:
-        ctx.progress(f"read {side.chosen.label}: {several(side.here.rows, 'row')} in the source")
+        ctx.progress(f"read {side.chosen.empty.label}: {several(side.here.rows, 'row')} in the source")
     return side
 
 
-def _record(ctx: Context, number: int, side: SourceSide, compared: TableComparison) -> Finding:
+def _record(ctx: Context, number: int, side: SourceSide, found: TableComparison) -> TableComparison:
     """Record what was found of one table or share."""
-    if compared.rewritten:  # no later look has this position
-        compared = side.chosen.skipped(_REWRITTEN)
-    for line in compared.lines(side.chosen.label):
+    if found.rewritten:  # no later look has this position
+        found = side.chosen.skipped(_REWRITTEN)
+    for line in found.lines():
         ctx.progress(line)
-    found = finding(side.chosen.record.oid, compared, **side.chosen.place)
-    ctx.ledger.verifications.add_finding(ctx.name, number, found)
+    ctx.ledger.verifications.add_finding(ctx.name, number, found.recorded())
     return found
 
 
@@ -210,34 +168,6 @@ class _AtCut:
     def _now(self, oid: int) -> TableRecord:
         (found,) = [record for record in self.ctx.ledger.tables.all(self.ctx.name) if record.oid == oid]
         return found
-
-
-def finding(oid: int, found: TableComparison, **share: Any) -> Finding:
-    """Return what a comparison of one table, or of one share, found."""
-    if found.trouble is not None:
-        return Finding(oid, found.schema, found.name, "unreadable", reason=str(found.trouble), **share)
-    if found.skipped is not None:
-        return Finding(oid, found.schema, found.name, "skipped", reason=found.skipped, **share)
-    counts: dict[str, Any] = {**found.broken, **share}
-    details = {
-        "in_lake": found.in_lake,
-        "counted_whole": found.whole,
-        "left_out": found.left_out,
-        "columns_missing": list(found.columns_missing),
-        "columns_extra": list(found.columns_extra),
-        "first": [{"kind": row.kind, "key": row.key, "columns": list(row.columns)} for row in found.first],
-    }
-    return Finding(
-        oid,
-        found.schema,
-        found.name,
-        "equal" if found.equal else "differs",
-        source_rows=found.source_rows,
-        lake_rows=found.lake_rows,
-        reason=found.why_renamed,
-        details=details,
-        **counts,
-    )
 
 
 def require_equal(differing: Sequence[str], lsn: Lsn | str | None, unreadable: Sequence[str] = ()) -> None:
