@@ -1,49 +1,128 @@
 """Change the library at random, one operator, constant or `not` at a time, and count what its own tests notice: `make mutants`.
 
 cosmic-ray makes the changes, in a copy of the project and from an environment of its own, as it needs packages that Airflow has in other
-versions. Places are chosen by chance and evenly, then one change for each; annotations are left out, as nothing runs them. A change
-that survives is shown: either nothing could notice it, or a test is missing.
+versions. Places are chosen by chance and evenly, then one change for each. The tests of each room run once with a tracer, which also
+proves that they pass; a change is put to those alone that run its line, what needs no server and the fastest first, until one fails. A change
+that survives is shown: either nothing could notice it, or a test is missing. A run that was stopped goes on when its seed is given again.
 """
 
 import argparse
 import ast
+import difflib
+import importlib.util
+import itertools
 import json
 import os
 import random
-import shlex
+import re
 import shutil
 import sqlite3
 import subprocess
 import sys
 import venv
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 LIBRARY = "plugins/penstock"
 COSMIC_RAY = "cosmic-ray==8.7.0"
-SECONDS = 300
-"""So long the tests of one change may take; one that makes them hang was noticed, too."""
+WALKS = ["tests/flow/capture", "tests/scenarios"]
 ROOMS = {
-    "values": ("not slow", ["tests/values"]),
-    "shapes": ("unit and not slow", ["tests/shapes", "tests/flow/capture"]),
-    "engine": ("not slow", ["tests/engine"]),
-    "flow/schema": ("not slow", ["tests/shapes", "tests/flow/capture"]),
-    "flow/load": ("not slow", ["tests/flow/merge", "tests/flow/test_status.py"]),
+    "values": ["tests/values", "tests/source/test_type_name.py"],
+    "shapes": ["tests/shapes", "tests/flow/capture", "tests/flow/merge", "tests/source/test_partition_bounds.py"],
+    "engine": ["tests/engine"],
+    "flow/schema": ["tests/shapes", *WALKS],
+    "flow/load": ["tests/flow/load", "tests/flow/merge", "tests/flow/test_status.py", *WALKS],
 }
-"""The rooms whose code is changed, and their own tests: the mark, the folders. Where a server is the oracle, it answers here, too."""
+"""The rooms whose code is changed, and their own tests. Where a server is the oracle, it answers here, too."""
+SECONDS = 120
+"""So long the tests of one change may take together by what was recorded, the fastest first; what only slower ones notice has survived."""
+PATIENCE = 10
+"""One test of a changed library may take this many times what it took before, and a minute: then it hangs, and the change was noticed."""
+
+MEANINGLESS = {
+    "annotations": "nothing runs them",
+    "slots=, frozen=, kw_only=, repr= of a class": "they cost memory or forbid what mypy forbids",
+    "strict= of zip": "ruff wants it everywhere; it says what its author knows, for no input",
+    "== for is, and is for ==": "whether equal things are one thing is an accident of the interpreter",
+}
+"""What is not changed, and why."""
+OF_A_CLASS = {"slots", "frozen", "kw_only", "repr"}
+SAME = {"Eq_Is", "Is_Eq", "NotEq_IsNot", "IsNot_NotEq"}
+
+Span = tuple[tuple[int, int], tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """Name a change as cosmic-ray does: the operator, and which of its places in the module."""
+
+    room: str
+    module: str
+    operator: str
+    occurrence: int
+    row: int
+    column: int
+
+    @property
+    def key(self) -> str:
+        """Return a name that stays."""
+        return f"{self.module}:{self.operator}:{self.occurrence}"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Say what became of one change: `killed`, `survived`, or `incompetent` for one that is no Python."""
+    """Say what became of one change, and by which test it was noticed."""
 
+    key: str
     room: str
     module: str
-    test_outcome: str
+    noticed: bool
+    by: str
     diff: str
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """Hold the folder of a seed: the copy of the project, the recorded tests, the outcomes so far."""
+
+    folder: Path
+    cosmic_ray: str
+
+    @property
+    def tree(self) -> Path:
+        """Return the copy."""
+        return self.folder / "tree"
+
+    @property
+    def results(self) -> Path:
+        """Return the file of outcomes, one a line."""
+        return self.folder / "results.jsonl"
+
+    def outcomes(self) -> dict[str, Outcome]:
+        """Return what is known by now."""
+        lines = self.results.read_text().splitlines() if self.results.exists() else []
+        return {each.key: each for each in (Outcome(**json.loads(line)) for line in lines)}
+
+    def run(self, command: Sequence[str], *, check: bool = True, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run a command in the copy."""
+        paths = {
+            "PYTHONPATH": f"{self.tree / 'plugins'}:{self.tree}",
+            "NUMBA_CACHE_DIR": f"{self.folder.parent / 'numba'}",
+        }
+        return subprocess.run(
+            command, cwd=self.tree, check=check, env=os.environ | paths | variables, text=True, stdout=subprocess.PIPE
+        )
+
+    def pytest(self, tests: Sequence[str], *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run tests of the copy, one after another."""
+        command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-p", "tests.traced"]
+        return self.run([*command, *options, *tests], check=False, **variables)
 
 
 def main() -> int:
@@ -54,16 +133,26 @@ def main() -> int:
     )
     parser.add_argument("--modules", nargs="*", default=(), metavar="name", help="only modules of these names")
     parser.add_argument("--count", type=int, default=200, help="so many changes")
-    parser.add_argument("--seed", type=int, default=0, help="choose the same changes again")
+    parser.add_argument("--seed", type=int, default=0, help="go on with that run, or begin it")
     given = parser.parse_args()
     folder = ROOT / ".local" / "mutants"
-    cosmic_ray, tree = _installed(folder / "venv"), _copied(folder / "tree")
-    sessions = {room: _session(cosmic_ray, tree, folder, room, given.modules) for room in given.rooms}
-    _choose(sessions, given.count, random.Random(given.seed))
-    outcomes = []
-    for room, session in sessions.items():
-        _run([cosmic_ray, "exec", f"{session.with_suffix('.toml')}", f"{session}"], tree)
-        outcomes += list(_outcomes(room, session))
+    shop = Workshop(folder / f"seed-{given.seed}", _installed(folder / "venv"))
+    if not shop.tree.exists():
+        _copy(shop.tree)
+    places = [each for room in sorted(given.rooms) for each in _places(shop, room)]
+    recorded = {room: _recorded(shop, room) for room in given.rooms}
+    known, outcomes = shop.outcomes(), list[Outcome]()
+    for mutant in _chosen(places, given.modules, random.Random(given.seed)):
+        outcome = known.get(mutant.key) or _judge(shop, mutant, recorded[mutant.room])
+        if outcome is not None:
+            outcomes.append(outcome)
+        if outcome is not None and mutant.key not in known:
+            with shop.results.open("a") as file:
+                file.write(json.dumps(asdict(outcome)) + "\n")
+            said = "noticed" if outcome.noticed else "SURVIVED"
+            print(f"{len(outcomes)}/{given.count} {mutant.module}:{mutant.row} {said} {outcome.by}", flush=True)  # noqa: T201
+        if len(outcomes) == given.count:
+            break
     report(outcomes)
     return 0
 
@@ -71,106 +160,157 @@ def main() -> int:
 def report(outcomes: Sequence[Outcome]) -> None:
     """Print the survivors, then the changes of each module with what was noticed."""
     for each in outcomes:
-        if each.test_outcome == "SURVIVED":
-            lines = [
-                line
-                for line in each.diff.splitlines()
-                if line.startswith(("@@", "-", "+")) and line[:3] not in ("---", "+++")
-            ]
-            print(f"\n{each.module} survived:", *lines, sep="\n  ")  # noqa: T201
+        if not each.noticed:
+            print(f"\n{each.module} survived {each.by}:\n{each.diff}")  # noqa: T201
+    print("\nNot changed: " + "; ".join(f"{what} ({why})" for what, why in MEANINGLESS.items()))  # noqa: T201
     print(f"\n{'module':<44}{'changes':>9}{'noticed':>9}")  # noqa: T201
     noticed: Counter[str] = Counter()
     every: Counter[str] = Counter()
     for each in outcomes:
         for name in (f"{each.room}: {Path(each.module).stem}", f"{each.room}, all", "all"):
-            every[name] += each.test_outcome != "INCOMPETENT"
-            noticed[name] += each.test_outcome == "KILLED"
+            every[name] += 1
+            noticed[name] += each.noticed
     for name in sorted(every, key=lambda name: (name == "all", name)):
-        print(f"{name:<44}{every[name]:>9}{noticed[name]:>9}{noticed[name] / max(every[name], 1):>7.0%}")  # noqa: T201
+        print(f"{name:<44}{every[name]:>9}{noticed[name]:>9}{noticed[name] / every[name]:>7.0%}")  # noqa: T201
 
 
 def _installed(home: Path) -> str:
     program = home / "bin" / "cosmic-ray"
     if not program.exists():
         venv.create(home, clear=True, with_pip=True)
-        _run([f"{home}/bin/pip", "install", "--quiet", COSMIC_RAY], ROOT)
+        subprocess.run([f"{home}/bin/pip", "install", "--quiet", COSMIC_RAY], check=True)
     return str(program)
 
 
-def _copied(tree: Path) -> Path:
+def _copy(tree: Path) -> None:
     """Copy what git knows: tests of the copy do not see what is edited meanwhile, and a killed run leaves no change behind."""
-    shutil.rmtree(tree, ignore_errors=True)
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    made = tree.with_name("copying")
+    shutil.rmtree(made, ignore_errors=True)
     for name in filter(None, listed.split("\0")):
         if (ROOT / name).exists():
-            (tree / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, tree / name, follow_symlinks=False)
-    (tree / ".venv").symlink_to(ROOT / ".venv")
-    return tree
+            (made / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, made / name, follow_symlinks=False)
+    (made / ".venv").symlink_to(ROOT / ".venv")
+    (made / ".local").mkdir()
+    for each in (ROOT / ".local").iterdir():
+        if each.name in ("jars", "jre", "downloads"):
+            (made / ".local" / each.name).symlink_to(each)
+    made.rename(tree)
 
 
-def _session(cosmic_ray: str, tree: Path, folder: Path, room: str, modules: Sequence[str]) -> Path:
-    """Find every change that there can be in a room."""
-    files = sorted((tree / LIBRARY / room).glob("*.py"))
-    chosen = [str(file.relative_to(tree)) for file in files if not modules or file.stem in modules]
-    mark, tests = ROOMS[room]
-    command = f"{shlex.quote(sys.executable)} -m pytest -x -q -n 0 -p no:cacheprovider -m '{mark}' {' '.join(tests)}"
-    _run(shlex.split(command), tree)  # tests that fail on the code as it is would notice everything
-    session = folder / f"{room.replace('/', '-')}.sqlite"
-    session.unlink(missing_ok=True)
-    session.with_suffix(".toml").write_text(
-        "[cosmic-ray]\n"
-        f"module-path = {json.dumps(chosen)}\ntimeout = {SECONDS}.0\nexcluded-modules = []\n"
-        f'test-command = {json.dumps(command)}\n[cosmic-ray.distributor]\nname = "local"\n'
-    )
-    _run([cosmic_ray, "init", f"{session.with_suffix('.toml')}", f"{session}"], tree)
-    return session
+def _places(shop: Workshop, room: str) -> Iterator[Mutant]:
+    """Return every change that there can be in a room."""
+    session = shop.folder / f"{room.replace('/', '-')}.sqlite"
+    if not session.exists():
+        files = sorted(str(each.relative_to(shop.tree)) for each in (shop.tree / LIBRARY / room).glob("*.py"))
+        session.with_suffix(".toml").write_text(
+            f'[cosmic-ray]\nmodule-path = {json.dumps(files)}\ntimeout = 1.0\nexcluded-modules = []\ntest-command = ""\n'
+            '[cosmic-ray.distributor]\nname = "local"\n'
+        )
+        shop.run([shop.cosmic_ray, "init", f"{session.with_suffix('.toml')}", f"{session}"])
+    with sqlite3.connect(session) as db:
+        found = db.execute(
+            "select module_path, operator_name, occurrence, start_pos_row, start_pos_col from mutation_specs order by 1, 4, 5, 2, 3"
+        ).fetchall()
+    meaningless = {module: list(_meaningless(shop.tree / module)) for module in {each[0] for each in found}}
+    for module, operator, occurrence, row, column in found:
+        if not operator.endswith(tuple(SAME)) and not any(a <= (row, column) < b for a, b in meaningless[module]):
+            yield Mutant(room, module, operator, occurrence, row, column)
 
 
-def _choose(sessions: dict[str, Path], count: int, chance: random.Random) -> None:
-    """Leave so many changes, of all sessions together."""
-    places: dict[tuple[str, str, int, int], list[str]] = defaultdict(list)
-    annotated: dict[str, list[tuple[tuple[int, int], tuple[int, int]]]] = {}
-    tree = ROOT / ".local" / "mutants" / "tree"
-    for room, session in sessions.items():
-        with sqlite3.connect(session) as db:
-            found = db.execute(
-                "select job_id, module_path, start_pos_row, start_pos_col from mutation_specs"
-            ).fetchall()
-        for job, module, row, column in sorted(found, key=lambda each: (*each[1:], each[0])):
-            if module not in annotated:
-                annotated[module] = list(_annotations(tree / module))
-            if not any(start <= (row, column) < end for start, end in annotated[module]):
-                places[room, module, row, column].append(job)
-    kept = {chance.choice(places[place]) for place in chance.sample(sorted(places), min(count, len(places)))}
-    for session in sessions.values():
-        with sqlite3.connect(session) as db:
-            jobs = [job for (job,) in db.execute("select job_id from work_items") if job not in kept]
-            for table in ("mutation_specs", "work_items"):
-                db.executemany(f"delete from {table} where job_id = ?", [(job,) for job in jobs])
-
-
-def _annotations(path: Path) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
+def _meaningless(path: Path) -> Iterator[Span]:
     for node in ast.walk(ast.parse(path.read_text())):
-        for name in ("annotation", "returns"):
-            if isinstance(each := getattr(node, name, None), ast.expr):
+        wanted = [getattr(node, name, None) for name in ("annotation", "returns")]
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            named = {"zip": {"strict"}, "dataclass": OF_A_CLASS}.get(node.func.id, set())
+            wanted += [each.value for each in node.keywords if each.arg in named]
+        for each in wanted:
+            if isinstance(each, ast.expr):
                 yield (each.lineno, each.col_offset), (each.end_lineno or 0, each.end_col_offset or 0)
 
 
-def _outcomes(room: str, session: Path) -> Iterator[Outcome]:
-    with sqlite3.connect(session) as db:
-        yield from (
-            Outcome(room, *row)
-            for row in db.execute(
-                "select module_path, test_outcome, diff from work_results join mutation_specs using (job_id) order by 1, 3"
-            )
-        )
+def _chosen(places: Sequence[Mutant], modules: Sequence[str], chance: random.Random) -> Iterator[Mutant]:
+    """Yield places by chance, each with one of its changes."""
+    by_place: dict[tuple[str, int, int], list[Mutant]] = defaultdict(list)
+    for each in places:
+        if not modules or Path(each.module).stem in modules:
+            by_place[each.module, each.row, each.column].append(each)
+    order = sorted(by_place)
+    chance.shuffle(order)
+    yield from (chance.choice(by_place[place]) for place in order)
 
 
-def _run(command: Sequence[str], folder: Path) -> None:
-    numba = {"NUMBA_CACHE_DIR": str(ROOT / ".local" / "mutants" / "numba")}
-    paths = {"PYTHONPATH": f"{folder / 'plugins'}:{folder}", "PYTHONDONTWRITEBYTECODE": "1"}
-    subprocess.run(command, cwd=folder, check=True, env=os.environ | numba | paths)
+def _recorded(shop: Workshop, room: str) -> dict[str, Any]:
+    """Return the lines of each of a room's tests; those that fail on the code as it is would notice everything."""
+    recorded: dict[str, Any] = {}
+    for tests in ROOMS[room]:
+        file = shop.folder / f"{tests.replace('/', '-')}.json"
+        if not file.exists():
+            folders = ":".join(f"{shop.tree / LIBRARY / each}/" for each in ROOMS)
+            done = shop.pytest([tests], MUTANTS_RECORD=f"{file}.new", MUTANTS_FOLDERS=folders)
+            if done.returncode:
+                sys.exit(f"expected tests that pass on the code as it is; {tests} says:\n{done.stdout}")
+            file.with_name(f"{file.name}.new").rename(file)
+        recorded |= json.loads(file.read_text())
+    return recorded
+
+
+def _judge(shop: Workshop, mutant: Mutant, recorded: Mapping[str, Any]) -> Outcome | None:
+    """Change the copy, let the tests judge that run the place, and change it back; None where the change is no Python."""
+    path = shop.tree / mutant.module
+    text = path.read_text()
+    chosen = _tests(mutant, path, recorded)
+    (listed := shop.folder / "tests.json").write_text(json.dumps([chosen, list(recorded)]))
+    files = sorted({name.partition("::")[0] for name in chosen})
+    limit = 60 + PATIENCE * max((recorded[name]["seconds"] for name in chosen), default=0.0)
+    compiled = Path(importlib.util.cache_from_source(str(path)))
+    kept = shop.folder / "original.py"
+    shutil.copy2(path, kept)
+    try:
+        shop.run([shop.cosmic_ray, "apply", mutant.module, mutant.operator, str(mutant.occurrence)])
+        compiled.unlink(missing_ok=True)
+        changed = path.read_text()
+        ast.parse(changed)
+        done = shop.pytest(files, "-x", f"--timeout={limit:.0f}", MUTANTS_TESTS=f"{listed}") if chosen else None
+    except SyntaxError:
+        return None
+    finally:
+        shutil.copy2(kept, path)
+        compiled.unlink(missing_ok=True)
+    said = done.stdout if done else ""
+    noticed = done is not None and done.returncode not in (0, pytest.ExitCode.NO_TESTS_COLLECTED)
+    first = re.search(r"^(?:FAILED|ERROR|E  ) .*", said[said.rfind("short test summary") :], re.MULTILINE)
+    by = (first.group() if first else said[-300:]) if noticed else f"{len(chosen)} tests"
+    diff = "\n".join([*difflib.unified_diff(text.splitlines(), changed.splitlines(), lineterm="", n=2)][2:])
+    return Outcome(mutant.key, mutant.room, mutant.module, noticed, by, diff)
+
+
+def _tests(mutant: Mutant, path: Path, recorded: Mapping[str, Any]) -> list[str]:
+    """Choose the tests that run a place: what needs no server first, then the fastest.
+
+    What runs once, when the module is imported, is for all tests of the room, those that run something else of the module first.
+    """
+    begin, end, once = _statement(ast.parse(path.read_text()), mutant.row)
+    rows = {name: {row for file, row in test["lines"] if file == str(path)} for name, test in recorded.items()}
+    runs = [name for name in recorded if once or any(begin <= row <= end for row in rows[name])]
+    runs.sort(key=lambda name: (not rows[name], recorded[name]["needs"], recorded[name]["seconds"]))
+    spent = itertools.accumulate(recorded[name]["seconds"] for name in runs)
+    return [
+        name for number, (name, so_far) in enumerate(zip(runs, spent, strict=True)) if so_far < SECONDS or not number
+    ]
+
+
+def _statement(node: ast.AST, row: int, *, once: bool = True) -> tuple[int, int, bool]:
+    """Return first and last row of the innermost statement there, and whether the import alone runs it."""
+    begin, end = getattr(node, "lineno", 1), getattr(node, "end_lineno", None) or row
+    inner = [each for each in ast.walk(node) if each is not node and isinstance(each, ast.stmt)]
+    around = [each for each in inner if each.lineno <= row <= (each.end_lineno or 0)]
+    if around:
+        return _statement(around[0], row, once=once and not isinstance(node, ast.FunctionDef))
+    if isinstance(node, ast.Match):
+        return row, row, once
+    return begin, max(begin, min(end, *(each.lineno - 1 for each in inner), end)), once
 
 
 if __name__ == "__main__":
