@@ -9,6 +9,8 @@ that survives is shown: either nothing could notice it, or a test is missing. A 
 import argparse
 import ast
 import difflib
+import gc
+import importlib
 import importlib.util
 import itertools
 import json
@@ -27,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.config import default_plugins
 
 ROOT = Path(__file__).parents[1]
 LIBRARY = "plugins/penstock"
@@ -45,15 +48,34 @@ SECONDS = 120
 PATIENCE = 10
 """One test of a changed library may take this many times what it took before, and a minute: then it hangs, and the change was noticed."""
 
+HEAVY = [
+    *("hypothesis", "psycopg", "pyarrow.parquet", "pyarrow.compute", "duckdb", "pydantic", "sqlalchemy", "pyspark.sql"),
+    *("xdist.plugin", "anyio.pytest_plugin", "anyio._backends._asyncio"),
+    *(f"_pytest.{name}" for name in default_plugins),
+]
+"""What tests import, and no mutant changes: imported once. None of it starts a thread, which a fork would not have."""
+
 MEANINGLESS = {
-    "annotations": "nothing runs them",
+    "annotations, and the `|` of types": "nothing runs them, and an import that fails is noticed by any test",
     "slots=, frozen=, kw_only=, repr= of a class": "they cost memory or forbid what mypy forbids",
     "strict= of zip": "ruff wants it everywhere; it says what its author knows, for no input",
     "== for is, and is for ==": "whether equal things are one thing is an accident of the interpreter",
 }
 """What is not changed, and why."""
+CHANGED = re.compile(
+    "core/(Replace(Binary|Comparison|Unary)Operator_.*|Replace(And|Or|True|False)With.*|AddNot|NumberReplacer)"
+)
 OF_A_CLASS = {"slots", "frozen", "kw_only", "repr"}
 SAME = {"Eq_Is", "Is_Eq", "NotEq_IsNot", "IsNot_NotEq"}
+
+CHANGE = """
+import json, pathlib, sys
+from cosmic_ray.mutating import mutate_code
+from cosmic_ray.plugins import get_operator
+texts = [mutate_code(pathlib.Path(m).read_text(), get_operator(o)(), n) for m, o, n in json.load(sys.stdin)]
+print(json.dumps(texts))
+"""
+"""What cosmic-ray's own Python does: read names of changes, write the changed modules."""
 
 Span = tuple[tuple[int, int], tuple[int, int]]
 
@@ -92,7 +114,7 @@ class Workshop:
     """Hold the folder of a seed: the copy of the project, the recorded tests, the outcomes so far."""
 
     folder: Path
-    cosmic_ray: str
+    cosmic_ray: Path
 
     @property
     def tree(self) -> Path:
@@ -104,25 +126,24 @@ class Workshop:
         """Return the file of outcomes, one a line."""
         return self.folder / "results.jsonl"
 
+    @property
+    def changed(self) -> Path:
+        """Return the file that names the module which is changed now, with the text of before."""
+        return self.folder / "changed.json"
+
     def outcomes(self) -> dict[str, Outcome]:
         """Return what is known by now."""
         lines = self.results.read_text().splitlines() if self.results.exists() else []
         return {each.key: each for each in (Outcome(**json.loads(line)) for line in lines)}
 
-    def run(self, command: Sequence[str], *, check: bool = True, **variables: str) -> subprocess.CompletedProcess[str]:
-        """Run a command in the copy."""
-        paths = {
-            "PYTHONPATH": f"{self.tree / 'plugins'}:{self.tree}",
-            "NUMBA_CACHE_DIR": f"{self.folder.parent / 'numba'}",
-        }
-        return subprocess.run(
-            command, cwd=self.tree, check=check, env=os.environ | paths | variables, text=True, stdout=subprocess.PIPE
-        )
-
-    def pytest(self, tests: Sequence[str], *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        """Run tests of the copy, one after another."""
-        command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-p", "tests.traced"]
-        return self.run([*command, *options, *tests], check=False, **variables)
+    def pytest(self, tests: Sequence[str], *options: str, **variables: str) -> tuple[int, str]:
+        """Run tests of the copy, one after another, in a fork of this process, which has imported what takes long; return status and output."""
+        said = self.folder / "pytest.log"
+        child = os.fork()
+        if child == 0:
+            _become_pytest(self.tree, said, variables | {"NUMBA_CACHE_DIR": f"{self.folder.parent / 'numba'}"})
+            os._exit(pytest.main(["-q", "-n", "0", "-p", "no:cacheprovider", "-p", "tests.traced", *options, *tests]))
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), said.read_text(errors="replace")
 
 
 def main() -> int:
@@ -139,21 +160,23 @@ def main() -> int:
     shop = Workshop(folder / f"seed-{given.seed}", _installed(folder / "venv"))
     if not shop.tree.exists():
         _copy(shop.tree)
+    if shop.changed.exists():  # a run was killed meanwhile
+        _write(shop, *json.loads(shop.changed.read_text()))
     places = [each for room in sorted(given.rooms) for each in _places(shop, room)]
+    changes = _changes(shop, _chosen(places, given.modules, random.Random(given.seed)), given.count)
     recorded = {room: _recorded(shop, room) for room in given.rooms}
-    known, outcomes = shop.outcomes(), list[Outcome]()
-    for mutant in _chosen(places, given.modules, random.Random(given.seed)):
-        outcome = known.get(mutant.key) or _judge(shop, mutant, recorded[mutant.room])
-        if outcome is not None:
-            outcomes.append(outcome)
-        if outcome is not None and mutant.key not in known:
+    for name in HEAVY:
+        importlib.import_module(name)
+    gc.freeze()
+    known = shop.outcomes()
+    for number, (mutant, text) in enumerate(changes, 1):
+        if mutant.key not in known:
+            outcome = known[mutant.key] = _judge(shop, mutant, text, recorded[mutant.room])
             with shop.results.open("a") as file:
                 file.write(json.dumps(asdict(outcome)) + "\n")
             said = "noticed" if outcome.noticed else "SURVIVED"
-            print(f"{len(outcomes)}/{given.count} {mutant.module}:{mutant.row} {said} {outcome.by}", flush=True)  # noqa: T201
-        if len(outcomes) == given.count:
-            break
-    report(outcomes)
+            print(f"{number}/{len(changes)} {mutant.module}:{mutant.row} {said} {outcome.by}", flush=True)  # noqa: T201
+    report([known[mutant.key] for mutant, _ in changes])
     return 0
 
 
@@ -174,12 +197,25 @@ def report(outcomes: Sequence[Outcome]) -> None:
         print(f"{name:<44}{every[name]:>9}{noticed[name]:>9}{noticed[name] / every[name]:>7.0%}")  # noqa: T201
 
 
-def _installed(home: Path) -> str:
-    program = home / "bin" / "cosmic-ray"
-    if not program.exists():
+def _become_pytest(tree: Path, said: Path, variables: Mapping[str, str]) -> None:
+    """Forget the project from which this process came; take the copy, and write into a file."""
+    os.chdir(tree)
+    ours = {str(ROOT), str(ROOT / "plugins")}
+    sys.path[:] = [str(tree), str(tree / "plugins"), *(each for each in sys.path if each and each not in ours)]
+    for name in [each for each in sys.modules if each.partition(".")[0] in ("tests", "penstock", "stack")]:
+        del sys.modules[name]
+    os.environ.update(variables)
+    os.environ["PYTHONPATH"] = f"{tree / 'plugins'}:{tree}"
+    with said.open("w") as file:
+        for stream in (1, 2):
+            os.dup2(file.fileno(), stream)
+
+
+def _installed(home: Path) -> Path:
+    if not (home / "bin" / "cosmic-ray").exists():
         venv.create(home, clear=True, with_pip=True)
         subprocess.run([f"{home}/bin/pip", "install", "--quiet", COSMIC_RAY], check=True)
-    return str(program)
+    return home / "bin"
 
 
 def _copy(tree: Path) -> None:
@@ -208,14 +244,16 @@ def _places(shop: Workshop, room: str) -> Iterator[Mutant]:
             f'[cosmic-ray]\nmodule-path = {json.dumps(files)}\ntimeout = 1.0\nexcluded-modules = []\ntest-command = ""\n'
             '[cosmic-ray.distributor]\nname = "local"\n'
         )
-        shop.run([shop.cosmic_ray, "init", f"{session.with_suffix('.toml')}", f"{session}"])
+        command = [f"{shop.cosmic_ray}/cosmic-ray", "init", f"{session.with_suffix('.toml')}", f"{session}"]
+        subprocess.run(command, cwd=shop.tree, check=True)
     with sqlite3.connect(session) as db:
         found = db.execute(
             "select module_path, operator_name, occurrence, start_pos_row, start_pos_col from mutation_specs order by 1, 4, 5, 2, 3"
         ).fetchall()
     meaningless = {module: list(_meaningless(shop.tree / module)) for module in {each[0] for each in found}}
     for module, operator, occurrence, row, column in found:
-        if not operator.endswith(tuple(SAME)) and not any(a <= (row, column) < b for a, b in meaningless[module]):
+        changed = CHANGED.fullmatch(operator) and not operator.endswith(tuple(SAME))
+        if changed and not any(a <= (row, column) < b for a, b in meaningless[module]):
             yield Mutant(room, module, operator, occurrence, row, column)
 
 
@@ -225,6 +263,10 @@ def _meaningless(path: Path) -> Iterator[Span]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             named = {"zip": {"strict"}, "dataclass": OF_A_CLASS}.get(node.func.id, set())
             wanted += [each.value for each in node.keywords if each.arg in named]
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp) and isinstance(node.value.op, ast.BitOr):
+            wanted += [node.value] * all(
+                isinstance(each, ast.Name | ast.BinOp | ast.BitOr | ast.Load) for each in ast.walk(node.value)
+            )
         for each in wanted:
             if isinstance(each, ast.expr):
                 yield (each.lineno, each.col_offset), (each.end_lineno or 0, each.end_col_offset or 0)
@@ -241,6 +283,29 @@ def _chosen(places: Sequence[Mutant], modules: Sequence[str], chance: random.Ran
     yield from (chance.choice(by_place[place]) for place in order)
 
 
+def _changes(shop: Workshop, chosen: Iterator[Mutant], count: int) -> list[tuple[Mutant, str]]:
+    """Return so many of the chosen changes with the module's new text, but for those that are no Python, or the same."""
+    mutants = list(itertools.islice(chosen, count + count // 10))
+    asked = json.dumps([(each.module, each.operator, each.occurrence) for each in mutants])
+    done = subprocess.run(
+        [shop.cosmic_ray / "python", "-c", CHANGE],
+        cwd=shop.tree,
+        check=True,
+        input=asked,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    texts = zip(mutants, json.loads(done.stdout), strict=True)
+    return [(mutant, text) for mutant, text in texts if _differs(shop.tree / mutant.module, text)][:count]
+
+
+def _differs(path: Path, text: str) -> bool:
+    try:
+        return ast.dump(ast.parse(text)) != ast.dump(ast.parse(path.read_text()))
+    except SyntaxError:
+        return False
+
+
 def _recorded(shop: Workshop, room: str) -> dict[str, Any]:
     """Return the lines of each of a room's tests; those that fail on the code as it is would notice everything."""
     recorded: dict[str, Any] = {}
@@ -249,41 +314,41 @@ def _recorded(shop: Workshop, room: str) -> dict[str, Any]:
         if not file.exists():
             folders = ":".join(f"{shop.tree / LIBRARY / each}/" for each in ROOMS)
             done = shop.pytest([tests], MUTANTS_RECORD=f"{file}.new", MUTANTS_FOLDERS=folders)
-            if done.returncode:
-                sys.exit(f"expected tests that pass on the code as it is; {tests} says:\n{done.stdout}")
+            if done[0]:
+                sys.exit(f"expected tests that pass on the code as it is; {tests} says:\n{done[1]}")
             file.with_name(f"{file.name}.new").rename(file)
         recorded |= json.loads(file.read_text())
     return recorded
 
 
-def _judge(shop: Workshop, mutant: Mutant, recorded: Mapping[str, Any]) -> Outcome | None:
-    """Change the copy, let the tests judge that run the place, and change it back; None where the change is no Python."""
+def _judge(shop: Workshop, mutant: Mutant, changed: str, recorded: Mapping[str, Any]) -> Outcome:
+    """Change the copy, let the tests judge that run the place, and change it back."""
     path = shop.tree / mutant.module
     text = path.read_text()
     chosen = _tests(mutant, path, recorded)
     (listed := shop.folder / "tests.json").write_text(json.dumps([chosen, list(recorded)]))
     files = sorted({name.partition("::")[0] for name in chosen})
     limit = 60 + PATIENCE * max((recorded[name]["seconds"] for name in chosen), default=0.0)
-    compiled = Path(importlib.util.cache_from_source(str(path)))
-    kept = shop.folder / "original.py"
-    shutil.copy2(path, kept)
+    status, said = 0, ""
+    shop.changed.write_text(json.dumps([mutant.module, text]))
     try:
-        shop.run([shop.cosmic_ray, "apply", mutant.module, mutant.operator, str(mutant.occurrence)])
-        compiled.unlink(missing_ok=True)
-        changed = path.read_text()
-        ast.parse(changed)
-        done = shop.pytest(files, "-x", f"--timeout={limit:.0f}", MUTANTS_TESTS=f"{listed}") if chosen else None
-    except SyntaxError:
-        return None
+        _write(shop, mutant.module, changed)
+        if chosen:
+            status, said = shop.pytest(files, "-x", f"--timeout={limit:.0f}", MUTANTS_TESTS=f"{listed}")
     finally:
-        shutil.copy2(kept, path)
-        compiled.unlink(missing_ok=True)
-    said = done.stdout if done else ""
-    noticed = done is not None and done.returncode not in (0, pytest.ExitCode.NO_TESTS_COLLECTED)
+        _write(shop, mutant.module, text)
+        shop.changed.unlink()
+    noticed = status not in (0, pytest.ExitCode.NO_TESTS_COLLECTED)
     first = re.search(r"^(?:FAILED|ERROR|E  ) .*", said[said.rfind("short test summary") :], re.MULTILINE)
     by = (first.group() if first else said[-300:]) if noticed else f"{len(chosen)} tests"
     diff = "\n".join([*difflib.unified_diff(text.splitlines(), changed.splitlines(), lineterm="", n=2)][2:])
     return Outcome(mutant.key, mutant.room, mutant.module, noticed, by, diff)
+
+
+def _write(shop: Workshop, module: str, text: str) -> None:
+    """Write a module of the copy, and see that it is compiled again: a file of the same second and size counts as the same."""
+    (path := shop.tree / module).write_text(text)
+    Path(importlib.util.cache_from_source(str(path))).unlink(missing_ok=True)
 
 
 def _tests(mutant: Mutant, path: Path, recorded: Mapping[str, Any]) -> list[str]:
