@@ -196,7 +196,8 @@ def test_without_numbers_landed_rows_have_the_tables_columns_or_the_first_of_the
 
     assert fields(*columns, sent=relation("id int", "note", "state")) == ("id", "note", "state")
     assert fields(*columns, sent=relation("id int", "note")) == ("id", "note")
-    assert "a column gone that cannot be told" in fields(*columns, sent=relation("id int", "gone", "state", "note"))
+    strange = fields(*columns, sent=relation("id int", "gone", "state", "note", "lost"))
+    assert "a column gone that cannot be told" in strange
 
 
 @pytest.mark.parametrize(("sent", "now", "told"), [("id", 20, "changed its type"), ("id int", 25, "changed its type")])
@@ -298,13 +299,26 @@ def test_landed_rows_that_cannot_be_found_are_refused(
     assert told in (fit(table, keyed("id", "note", identity=identity), RelationMapping((1, 2), key)).reason or "")
 
 
-def test_texts_of_any_text_type_stand_in_a_text_column() -> None:
-    sent = Relation(7, "public", "t", "f", (RelationColumn("note", VARCHAR, 24, True),))
-
-    assert fields(column("note", 1), sent=sent, numbers=(1,)) == ("note",)
-
-
 TEXTS = PgType(1009, -1, "pg_catalog", "_text", "b", element=PgType(TEXT, -1, "pg_catalog", "text", "b"))
+CITEXT = PgType(70003, -1, "public", "citext", "b")
+
+
+@pytest.mark.parametrize(
+    ("oid", "typmod", "now"),
+    [
+        (VARCHAR, 24, PgType(TEXT, -1, "pg_catalog", "text", "b")),
+        (TEXT, -1, CITEXT),
+        (1015, 24, TEXTS),
+        (1009, -1, TEXTS),
+    ],
+    ids=["varchar", "text", "array of varchar", "array of text"],
+)
+def test_texts_of_any_text_type_stand_in_a_text_column(oid: int, typmod: int, now: PgType) -> None:
+    sent = Relation(7, "public", "t", "f", (RelationColumn("note", oid, typmod, True),))
+
+    assert fields(replace(column("note", 1), type=now), sent=sent, numbers=(1,)) == ("note",)
+
+
 PLAIN = column("note", 1).type
 INT4 = ID.type
 DECIMAL = PgType(1700, (10 << 16) + 2 + 4, "pg_catalog", "numeric", "b")

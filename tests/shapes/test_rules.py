@@ -105,6 +105,7 @@ def values(*attnums: int, labels: tuple[str, ...] | None = None) -> ColumnRead:
 
 PAIRS = pairs("xy", "1 700", "2 700")
 ARRAY = PgType(1007, -1, "pg_catalog", "_int4", "b", element=INT)
+REAL = PgType(700, -1, "pg_catalog", "float4", "b")
 HSTORE, FLOAT8 = PgType(70001, -1, "public", "hstore", "b"), PgType(701, -1, "pg_catalog", "float8", "b")
 DATE = PgType(1082, -1, "pg_catalog", "date", "b")
 NO_FORM = "column marks was added with a constant default that the lake's column cannot have"
@@ -113,6 +114,8 @@ ADDED = "column state was added and the table rewritten"
 OTHER_KEY = "the replica identity changed"
 OTHER_LABEL = "label of enum level was renamed or moved, perhaps back"
 OTHER_ATTRIBUTE = "composite type 950 got or lost an attribute"
+OTHER_IDENTITY = "another replica identity than"
+FOREIGN = replace(HEAP, kind="f")
 GONE, TAKEN = (
     "detached or dropped with its rows",
     "was attached and rewritten or truncated: rows that it took may be gone",
@@ -215,6 +218,21 @@ CHANGED_COLUMNS = (
     ),
     Case("wider", WIDER, NUMBERED, ALL, reason="changed its type from integer to bigint", read=values(5)),
     Case("wider, told to have the same values", WIDER, NUMBERED, ALL, VALUES_KEPT, events=RETYPE),
+    Case("narrower, told to have the same values", NUMBERED, WIDER, ALL, VALUES_KEPT, reason="type", read=values(5)),
+    *(
+        Case(
+            f"a real to double precision, {what}told to have the same values",
+            now,
+            before,
+            ALL,
+            VALUES_KEPT,
+            reason=reason,
+        )
+        for what, key, reason in (("", False, ""), ("of the key, though ", True, "changed its type"))
+        for before, now in [
+            [columns(replace(ID, key=not key), replace(N, type=each, key=key)) for each in (REAL, FLOAT8)]
+        ]
+    ),
     Case("altered and rewritten", REWRITTEN, policy=ALL, reason=ALTERED, read=values(2)),
     Case("altered and rewritten, while it is copied", REWRITTEN, reason=ALTERED),
     Case(
@@ -373,11 +391,27 @@ PARTITIONS = (
         reason="detached and attached again",
     ),
     Case("unlogged", leaves(replace(HEAP, persistence="u")), PARTITIONED, reason="is unlogged"),
-    Case(
-        "with another identity",
-        leaves(replace(HEAP, key=("name",))),
-        PARTITIONED,
-        reason="another replica identity than",
+    *(
+        Case(
+            f"with another identity, {what}",
+            replace(root, leaves=(now,)),
+            replace(root, leaves=(before,)),
+            reason=reason,
+        )
+        for what, root, before, now, reason in (
+            ("of another key", PARTITIONED, HEAP, replace(HEAP, key=("name",)), OTHER_IDENTITY),
+            ("none", PARTITIONED, HEAP, replace(HEAP, identity="n"), OTHER_IDENTITY),
+            ("whole rows", PARTITIONED, HEAP, replace(HEAP, identity="f"), ""),
+            (
+                "less than whole rows",
+                replace(PARTITIONED, identity="f"),
+                replace(HEAP, identity="f"),
+                HEAP,
+                OTHER_IDENTITY,
+            ),
+            ("for inserts only", replace(PARTITIONED, identity="n"), HEAP, replace(HEAP, key=("name",)), ""),
+            ("foreign", PARTITIONED, FOREIGN, replace(FOREIGN, key=("name",)), ""),
+        )
     ),
 )
 MORE_THAN_VALUES = tuple(

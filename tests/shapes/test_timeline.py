@@ -106,6 +106,11 @@ def test_what_the_stream_says_otherwise_than_the_trigger_is_left_to_the_looks() 
     assert columns_of(relation(columns(n1="id", n2="b")), [2], history) == (1, 3), "by its bounds"
     strange = relation(columns(n1="id", n2="a", n3="b"))
     assert columns_of(strange, [2], history) == columns_of(strange, [0], History(LOOKS))
+    added = columns(n1="id", n2="a", n3="b")
+    history = History((look(columns(n1="id"), 1, sure=True), look(added, 3)), None, [state(added, 101, {})])
+    assert columns_of(relation(columns(n1="id", n2="b")), [1], history) == (1, 2), (
+        "though the trigger calls the third b"
+    )
 
 
 def test_a_column_of_each_look_is_in_each_relation() -> None:
