@@ -74,8 +74,8 @@ torture: setup ## Change and break a pipeline at random for MINUTES=20, compare 
 house: venv ## Show each room of the library: files, lines and docstrings beside its budget
 	@$(PY) -m tests.house
 
-# make mutants ROOMS="engine values" COUNT=60; the changes of a run are chosen again by its SEED.
-mutants: setup ## Change the library at random in 200 places, and show what its unit tests do not notice
+# make mutants ROOMS="engine values" COUNT=60; a run that was stopped goes on when its SEED is given again.
+mutants: setup ## Change the library at random in 200 places, and show what its own tests do not notice
 	@$(PY) -m tests.mutants $(if $(ROOMS),--rooms $(ROOMS)) $(if $(COUNT),--count $(COUNT)) $(if $(SEED),--seed $(SEED))
 
 lint: venv ## Check style, types and layers
