@@ -22,10 +22,10 @@ from penstock.flow.context import Context
 from penstock.flow.verify.compare import compare
 from penstock.landing.zone import LandingZone
 from penstock.lsn import Lsn
+from penstock.polling import poll
 from stack.airflow.rest_api import AirflowApi, Json
 from stack.background_process import Session
 from stack.errors import StackError
-from stack.polling import poll
 from stack.progress import Progress, Step
 from stack.servers.databases import SHOP, SHOP_OWNER
 from stack.servers.postgres import Database

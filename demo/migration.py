@@ -9,8 +9,8 @@ from psycopg import errors
 
 from demo.drive import Demo
 from demo.fresh import NAME
+from penstock.polling import poll
 from stack.errors import StackError
-from stack.polling import poll
 from stack.servers.databases import SHOP
 from stack.servers.postgres import Database
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import psutil
 
+from penstock.polling import poll
 from stack.atomic_write import write_private
 from stack.paths import Project
-from stack.polling import poll
 
 # The program waits for the word: if we die before the record is written, it ends instead of running unknown.
 WAIT_FOR_THE_WORD = 'read -r word && [ "$word" = go ] && exec "$@" </dev/null'

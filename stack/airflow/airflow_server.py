@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
+from penstock.polling import poll
 from stack.airflow.rest_api import AirflowApi
 from stack.atomic_write import tail, write_private, write_whole
 from stack.background_process import Session
 from stack.errors import StackError
 from stack.paths import Project
-from stack.polling import poll
 from stack.ports import LOOPBACK
 from stack.secrets import Secrets
 from stack.servers.lake_catalog import sqlalchemy_url

@@ -11,8 +11,8 @@ from typing import Any
 
 import httpx
 
+from penstock.polling import poll
 from stack.errors import StackError
-from stack.polling import poll
 
 Json = dict[str, Any]
 

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from penstock.polling import poll
 from stack.atomic_write import tail
 from stack.background_process import Session
 from stack.cluster import object_store
 from stack.cluster.object_store import ObjectStore
 from stack.errors import StackError
 from stack.paths import Project
-from stack.polling import poll
 from stack.ports import LOOPBACK
 from stack.progress import Progress, Step
 from stack.secrets import Secrets

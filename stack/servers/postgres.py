@@ -18,10 +18,10 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
+from penstock.polling import poll
 from stack import ports
 from stack.atomic_write import tail, write_private
 from stack.errors import StackError
-from stack.polling import poll
 from stack.servers.binaries import Binaries
 from stack.servers.postgres_user import Account
 

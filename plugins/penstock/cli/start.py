@@ -16,6 +16,7 @@ from penstock.cli.printing import show
 from penstock.config.dags import NEEDED, STARTED
 from penstock.errors import ConfigError, LedgerError
 from penstock.flow.context import Context
+from penstock.polling import poll
 
 _LOOK_AGAIN, _SAY_AGAIN = 5.0, 30.0
 _NOT_YET = ("not-bootstrapped", "ledger-not-migrated")
@@ -51,12 +52,12 @@ def start(ctx: Context) -> Answer:
 def _read_by_airflow(ctx: Context) -> dict[str, bool]:
     """Wait until Airflow shows the DAGs that every pipeline has; return which DAGs are paused."""
     began, said = time.monotonic(), -_SAY_AGAIN
-    while True:
+    for _ in poll(pause=_LOOK_AGAIN):
         listed = _listed("dags", "list", "--columns", "dag_id,is_paused")
         known = {each["dag_id"]: each["is_paused"] == "True" for each in listed}
         missing = [verb for verb in NEEDED if f"{ctx.name}.{verb}" not in known]
         if not missing:
-            return known
+            break
         waited = time.monotonic() - began
         if waited - said >= _SAY_AGAIN:
             said = waited
@@ -64,7 +65,7 @@ def _read_by_airflow(ctx: Context) -> dict[str, bool]:
                 f"{ctx.name}: waits for Airflow to have read the pipeline's file, for {waited:.0f} s; "
                 f"it does not show {ctx.name}.{missing[0]} yet. Errors of files: airflow dags list-import-errors"
             )
-        time.sleep(_LOOK_AGAIN)
+    return known
 
 
 def _is_bootstrapped(ctx: Context) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -19,6 +18,7 @@ import psycopg
 
 from penstock.errors import LedgerError
 from penstock.ledger.session import Part, Transaction, connect
+from penstock.polling import poll
 
 _POLL_SECONDS = 1.0
 _ATTEMPT = re.compile(r"\d{8}t\d{9}_[0-9a-f]{8}")
@@ -34,19 +34,19 @@ class AdvisoryLocks(Part):
         Raises LedgerError("work-under-way") that says who has it and since when.
         """
         with self.named_failures(), connect(self.connection, f"penstock {name} {works[0]}") as opened:
-            deadline = time.monotonic() + wait
+            waiting = poll(wait, _POLL_SECONDS)
             for work in sorted(works):  # in one order, so that two who want the same never wait for each other
-                _take(Transaction(opened), name, work, deadline)
+                _take(Transaction(opened), name, work, waiting)
             try:
                 yield
             finally:
                 _release(opened)
 
 
-def _take(session: Transaction, name: str, work: str, deadline: float) -> None:
+def _take(session: Transaction, name: str, work: str, waiting: Iterator[bool]) -> None:
     key = _key(name, work)
     while not session.rows("advisory_lock/take_hold", key=key)[0][0]:
-        if time.monotonic() >= deadline:
+        if next(waiting, True):
             holders = [
                 f"{who}, connected since {since:%F %T} UTC"
                 for who, since in session.rows("advisory_lock/hold_holders", key=key)
@@ -56,7 +56,6 @@ def _take(session: Transaction, name: str, work: str, deadline: float) -> None:
                 f"expected no other run to work on the {work} of {name}, but this is held by "
                 f"{'; '.join(holders) or 'a session that has just ended'}; wait for it to end, then run again",
             )
-        time.sleep(_POLL_SECONDS)
 
 
 def _release(opened: psycopg.Connection) -> None:

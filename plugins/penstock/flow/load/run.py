@@ -33,6 +33,7 @@ from penstock.lake.names import folder_of
 from penstock.ledger import iceberg_pointers, new_attempt
 from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.lsn import Lsn
+from penstock.polling import poll
 
 _PAUSE_SECONDS = 2.0
 _FLUSH_SECONDS = 0.2
@@ -147,9 +148,9 @@ def _all_done(ctx: Context, ids: Sequence[str]) -> bool:
 
 def _let_publish(ctx: Context) -> None:
     """Wait a little for a merge whose Spark run has ended: ours would take its right to publish."""
-    deadline = time.monotonic() + _POLITE_SECONDS
-    while time.monotonic() < deadline and about_to_publish(ctx, within=_POLITE_SECONDS):
-        time.sleep(1)
+    for _ in poll(_POLITE_SECONDS, pause=1):
+        if not about_to_publish(ctx, within=_POLITE_SECONDS):
+            return
 
 
 def _needed(ctx: Context, ids: Sequence[str]) -> list[Lsn]:
@@ -162,12 +163,12 @@ def _needed(ctx: Context, ids: Sequence[str]) -> list[Lsn]:
 
 def _capture_through(ctx: Context, needed: Lsn) -> None:
     """Capture as far as snapshots have seen; a source that flushes nothing meanwhile is waited for a while only."""
-    deadline = time.monotonic() + _IDLE_SECONDS
-    while (ctx.ledger.pipelines.get(ctx.name).position or 0) < needed and time.monotonic() < deadline:
+    idle = poll(_IDLE_SECONDS, _FLUSH_SECONDS)  # for what was committed asynchronously
+    while (ctx.ledger.pipelines.get(ctx.name).position or 0) < needed:
         if capture.capture_window(ctx).behind:
-            deadline = time.monotonic() + _IDLE_SECONDS
-        else:
-            time.sleep(_FLUSH_SECONDS)  # what was committed asynchronously
+            idle = poll(_IDLE_SECONDS, _FLUSH_SECONDS)
+        elif next(idle):
+            return
 
 
 def _note(ctx: Context, records: Sequence[TableRecord], failed: Mapping[int, PenstockError]) -> None:

@@ -7,8 +7,8 @@ that is done has a file, whose footer says how many rows.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
 from penstock.contract.manifest import FileEntry
@@ -17,7 +17,7 @@ from penstock.flow import landing_mark
 from penstock.flow.context import Context
 from penstock.flow.load.request import ReadRequest
 from penstock.flow.spark_job import SparkJob, Submit, carried_out, describe
-from penstock.flow.watching import watching
+from penstock.flow.watching import Done, watched
 from penstock.jobs import driver_error
 from penstock.jobs.copy_plan import CopyPlan
 from penstock.landing import layout
@@ -170,24 +170,15 @@ def _job(ctx: Context, plan: str) -> SparkJob:
     return describe(ctx, "copy_tables", plan, ctx.reader.environment("SOURCE"))
 
 
-@contextmanager
-def _watched(ctx: Context, plan: CopyPlan, earlier: Earlier = NOTHING) -> Iterator[None]:
+def _watched(ctx: Context, plan: CopyPlan, earlier: Earlier = NOTHING) -> AbstractContextManager[None]:
     """Tell `ctx.stage` how many of a work's ranges are landed, with how many rows, for as long as the block runs."""
-    if not ctx.is_watched:
-        yield
-        return
     tables, paths = len({each.oid for each in plan.ranges}), {each.path for each in plan.ranges}
-    what = f"copying {several(tables + earlier.tables, 'table')}"
-    total = earlier.files + len(paths)
     rows: dict[str, int] = {}
 
-    def note_ranges() -> None:
+    def ranges_landed() -> Done:
         landed = paths & set(ctx.landing.list(plan.result_folder))
         for path in landed - rows.keys():
             rows[path] = ctx.landing.rows(path)
-        ctx.stage(what, earlier.files + len(landed), total, earlier.rows + sum(rows.values()))
+        return earlier.files + len(landed), earlier.files + len(paths), earlier.rows + sum(rows.values()) or None
 
-    ctx.stage(what, earlier.files, total, earlier.rows or None)
-    with watching(note_ranges, "penstock-copy-watch"):
-        yield
-    ctx.stage(what, total, total, earlier.rows + sum(rows.values()))
+    return watched(ctx, f"copying {several(tables + earlier.tables, 'table')}", ranges_landed)

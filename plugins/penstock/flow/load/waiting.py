@@ -6,7 +6,6 @@ snapshot may be taken only when every such transaction has ended.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
@@ -15,6 +14,7 @@ from penstock.errors import LakeError, PenstockError, SourceError
 from penstock.flow.context import Context, any_copied, on_change
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
+from penstock.polling import poll
 from penstock.shapes import object_names
 from penstock.shapes.replica_identity import problem, remedy, unlogged_partitions
 from penstock.shapes.source_table import SourceTable
@@ -118,15 +118,17 @@ def wait_for_open_transactions(ctx: Context, tables: Sequence[TableRecord], *, w
     if not joined:
         return
     limit = ctx.pipeline.source.slot_timeout if wait is None else wait
-    deadline, shown = time.monotonic() + limit, ""
+    shown = ""
     with session.connect(ctx.source, what=f"{ctx.name}:joined") as conn:
-        while blocker := _blocker(ctx, conn, joined):
+        for is_last in poll(limit, _POLL_SECONDS):
+            blocker = _blocker(ctx, conn, joined)
+            if not blocker:
+                return
             if blocker != shown:
                 ctx.progress(f"waiting, at most {limit:.0f} s, for {blocker}")
                 shown = blocker
-            if time.monotonic() >= deadline:
+            if is_last:
                 raise _still_joining(joined, limit, blocker)
-            time.sleep(_POLL_SECONDS)
 
 
 def _blocker(ctx: Context, conn: session.SourceSession, joined: Sequence[TableRecord]) -> str:

@@ -6,21 +6,19 @@ The driver says in a small file how many changes it has brought.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from penstock.errors import LakeError, Trouble
+from penstock.flow import watching
 from penstock.flow.context import Context
-from penstock.flow.watching import watching
+from penstock.flow.watching import Done
 from penstock.jobs.merge_plan import MergePlan, MergeResult
 from penstock.jobs.pointers import Pointer
 from penstock.landing import layout
 from penstock.ledger.table_records import LoadRecord
 from penstock.lsn import Lsn
-
-_WHAT = "merging"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,21 +86,14 @@ def built_share(load: LoadRecord, through: Lsn | None, end: Lsn) -> tuple[str, i
     return f"building {load.qualified}", done, int(end) - int(load.lsn) + 1
 
 
-@contextmanager
-def watched(ctx: Context, attempt: str) -> Iterator[None]:
+def watched(ctx: Context, attempt: str) -> AbstractContextManager[None]:
     """Tell `ctx.stage` how many rows of an attempt are merged, for as long as the block runs."""
-    if not ctx.is_watched:
-        yield
-        return
-    path, total = layout.progress_file(ctx.name, attempt), 0
+    path = layout.progress_file(ctx.name, attempt)
 
-    def note_progress() -> None:
-        nonlocal total
-        if ctx.landing.exists(path):
-            said = json.loads(ctx.landing.read_text(path))
-            total = said["rows_due"]
-            ctx.stage(_WHAT, said["rows"], total, said["rows"])
+    def rows_merged() -> Done | None:
+        if not ctx.landing.exists(path):
+            return None
+        said = json.loads(ctx.landing.read_text(path))
+        return said["rows"], said["rows_due"], said["rows"]
 
-    with watching(note_progress, "penstock-merge-watch"):
-        yield
-    ctx.stage(_WHAT, total, total)
+    return watching.watched(ctx, "merging", rows_merged)

@@ -21,6 +21,7 @@ from penstock.flow.merge.attempts import watched
 from penstock.flow.spark_job import SparkJob, Submit, catalog_secrets, describe, named_error
 from penstock.jobs.orders import RENEWED_SECONDS, Orders
 from penstock.landing import layout
+from penstock.polling import poll
 
 POLL_SECONDS = 0.2
 _END_SECONDS = 120.0
@@ -67,11 +68,13 @@ class KeptSpark:
             self._order(attempt)
         result = layout.result_file(self._ctx.name, attempt)
         with watched(self._ctx, attempt):
-            while not self._ctx.landing.exists(result):
-                if self.ended and not self._ctx.landing.exists(result):
+            for _ in poll(pause=POLL_SECONDS):
+                ended = self.ended
+                if self._ctx.landing.exists(result):
+                    return
+                if ended:
                     raise self._failure(attempt)
                 self.renew()
-                time.sleep(POLL_SECONDS)
 
     def renew(self) -> None:
         """Give the application a sign of life, where it is time; raises LakeError("landing-unwritable")."""

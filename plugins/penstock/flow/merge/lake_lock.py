@@ -5,12 +5,12 @@ Nothing depends on it for safety: an attempt that was overtaken cannot publish, 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from penstock.flow.context import Context
 from penstock.flow.merge.attempts import prepared
+from penstock.polling import poll
 
 WORK = "lake"
 _POLL_SECONDS = 2.0
@@ -27,12 +27,10 @@ def maintenance_lock(ctx: Context) -> Iterator[None]:
 
     Raises LedgerError("work-under-way") after waiting for `lake.wait`.
     """
-    deadline = time.monotonic() + ctx.pipeline.maintain.patience
-    while True:
+    for is_last in poll(ctx.pipeline.maintain.patience, _POLL_SECONDS):
         with ctx.ledger.locks.hold(ctx.name, WORK, wait=ctx.pipeline.lake.wait):
             waiting = prepared(ctx)
-            if waiting is None or time.monotonic() >= deadline:
+            if waiting is None or is_last:
                 yield
                 return
         ctx.progress(f"merge {waiting} is prepared: letting it be published first")
-        time.sleep(_POLL_SECONDS)

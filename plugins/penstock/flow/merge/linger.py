@@ -22,6 +22,7 @@ from penstock.flow.merge.plan import Cut, plan
 from penstock.flow.merge.publish import publish
 from penstock.flow.spark_job import Submit
 from penstock.ledger.records import CutRecord
+from penstock.polling import poll
 from penstock.units import several
 
 OLDEST_SECONDS = 3600.0
@@ -98,13 +99,13 @@ class Lingering:
     def _await_due(self, spark: KeptSpark, cut: CutRecord) -> str | None:
         """Return None when another merge is due, or why there is to be none in this application."""
         ctx, linger = self.ctx, self.ctx.pipeline.merge.linger or 0
-        until, checked = time.monotonic() + linger, cut.lsn
+        checked = cut.lsn
         self._until = datetime.now(UTC) + timedelta(seconds=linger)
         self._note()
         ctx.progress(f"keeping the Spark application for {linger} s: {several(self.cuts, 'cut')} so far")
         time.sleep(_BREATH_SECONDS)
         with ctx.ledger.session():
-            while time.monotonic() < until:
+            for _ in poll(linger, POLL_SECONDS):
                 spark.renew()
                 if spark.ended:
                     return "it has ended by itself"
@@ -119,7 +120,6 @@ class Lingering:
                     checked = known.position
                     if due(ctx):
                         return None
-                time.sleep(POLL_SECONDS)
         return f"nothing was due for {linger} s"
 
     def _note(self) -> None:
