@@ -16,7 +16,7 @@ from penstock.errors import Trouble
 from penstock.flow import status
 from penstock.flow.capture import run as capture
 from penstock.flow.load import bootstrap
-from penstock.ledger.health import FoundAlarm
+from penstock.ledger.health import Finding
 from tests.env_fixtures import landing_env16
 from tests.pipeline_env import PipelineEnv, copy_without_spark
 from tests.source.conftest import connection_to
@@ -68,7 +68,7 @@ def test_open_alarms_and_freshness_stand_first_and_the_exit_status_says_it(runni
     assert (code, labels(printed)[0]) == (Status.DONE, "freshness")
     assert "readers see the source as it was" in printed
 
-    found, at = FoundAlarm("slot-retained", "slot", "warn", "the slot keeps much"), datetime.now(UTC)
+    found, at = Finding("slot-retained", "slot", "warn", "the slot keeps much"), datetime.now(UTC)
     running.ctx.ledger.health.reconcile_alarms(running.name, [found], judged=(), at=at)
     code, printed = typed()
     assert (code, labels(printed)[:2]) == (Status.FOUND, ["warn slot-retained", "freshness"])

@@ -5,7 +5,7 @@ from typing import Any
 from penstock.conditions import Level
 from penstock.errors import Trouble
 from penstock.ledger import Ledger
-from penstock.ledger.health import FoundAlarm, SlotSample
+from penstock.ledger.health import Finding, SlotSample
 from penstock.lsn import Lsn
 from stack.servers.postgres import Database
 from tests.ledger.conftest import START, capture, publish
@@ -37,7 +37,7 @@ SAMPLE = SlotSample(
 
 
 def see(ledger: Ledger, name: str, level: Level = "warn", at: datetime = THEN, subject: str = "s") -> None:
-    found = FoundAlarm("slot-retained", subject, level, level, {"retained": 8})
+    found = Finding("slot-retained", subject, level, level, numbers={"retained": 8})
     ledger.health.reconcile_alarms(name, [found], judged=(), at=at)
 
 
@@ -77,7 +77,7 @@ def test_what_is_judged_and_not_found_again_ends_and_nothing_else(ledger: Ledger
     def open_now() -> list[str]:
         return sorted(f"{each.slug} {each.subject}" for each in ledger.health.alarms(running))
 
-    found = [FoundAlarm(slug, subject, "warn", "it is") for slug in ("a", "b") for subject in ("s", "t")]
+    found = [Finding(slug, subject, "warn", "it is") for slug in ("a", "b") for subject in ("s", "t")]
     assert ledger.health.reconcile_alarms(running, found, judged=["a", "b"], at=THEN) == 0
 
     assert ledger.health.reconcile_alarms(running, found[:1], judged=["a"], at=NOW) == 1

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from penstock.conditions import Level
 from penstock.errors import Trouble
 from penstock.ledger import Ledger
-from penstock.ledger.health import FoundAlarm
+from penstock.ledger.health import Finding
 from penstock.ledger.loads import BuildStep, NewBuild
 from penstock.ledger.records import Level as EventLevel
 from penstock.lsn import Lsn
@@ -198,7 +198,7 @@ class Scene:
 
     def alarm(self, slug: str, level: Level, message: str, *, minutes: int = 20, subject: str | None = None) -> None:
         found, at = (
-            FoundAlarm(slug, subject or self.slot, level, message),
+            Finding(slug, subject or self.slot, level, message),
             datetime.now(UTC) - timedelta(minutes=minutes),
         )
         self.ledger.health.reconcile_alarms(self.name, [found], judged=(), at=at)

@@ -6,15 +6,15 @@ one shows both, also on servers that do not know. An alarm sends an alert when i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, cast
 
 from psycopg.types.json import Jsonb
 
-from penstock.conditions import Level
-from penstock.ledger.records import Row
+from penstock.conditions import ALARMS, Level
+from penstock.ledger.records import Row, TaskRef
 from penstock.ledger.session import Part, listed
 from penstock.lsn import Lsn
 
@@ -53,7 +53,7 @@ class SlotSample(Row):
 
 @dataclass(frozen=True)
 class AlarmRecord(Row):
-    """Hold one alarm; it is open while `closed_at` is None. `numbers` are those that justify it.
+    """Hold one alarm; it is open while `closed_at` is None. `numbers` are those that justify it, `by_task` is who opened it.
 
     `cause` is the alarm that names this one, so that no alert is sent of it; `freed_at` is when that was over first.
     """
@@ -67,23 +67,62 @@ class AlarmRecord(Row):
     numbers: dict[str, Any]
     opened_at: datetime
     seen_at: datetime
-    last_notified_at: datetime | None
-    last_notified_level: Level | None
-    closed_at: datetime | None
+    last_notified_at: datetime | None = None
+    last_notified_level: Level | None = None
+    closed_at: datetime | None = None
     cause: str | None = None
     freed_at: datetime | None = None
+    by_task: TaskRef | None = None
+
+    @property
+    def worsens(self) -> str:
+        """Say how fast it gets worse, by the catalogue of conditions; empty for what is no alarm there."""
+        return ALARMS[self.slug].worsens if self.slug in ALARMS else ""
+
+    @property
+    def dag(self) -> str | None:
+        """Name the DAG that ends it or shows why it lasts."""
+        verb = ALARMS[self.slug].dag if self.slug in ALARMS else None
+        return f"{self.pipeline}.{verb}" if verb else None
+
+    @property
+    def failed(self) -> TaskRef | None:
+        """Lead to the run that it tells of."""
+        numbers = self.numbers
+        if not numbers.get("run_id"):
+            return None
+        return TaskRef(dag=numbers["dag"], run_id=numbers["run_id"], task=numbers.get("task") or "")
 
 
-@dataclass(frozen=True)
-class FoundAlarm:
-    """Hold what was found, so that its alarm should be open."""
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Say that an alarm should be open: what, since when, the numbers, and what will happen next."""
 
     slug: str
     subject: str
     level: Level
     message: str
-    numbers: dict[str, Any] = field(default_factory=dict)
+    next: str = ""
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+    since: datetime | None = None
+    follows: tuple[str, ...] = ()
+    """What follows from it, and is told with it."""
     cause: str | None = None
+    """The alarm that names this one."""
+
+    @property
+    def title(self) -> str:
+        """Name the alarm in one line."""
+        return f"{self.slug} {self.subject}"
+
+    def alarm(self, pipeline: str, at: datetime) -> AlarmRecord:
+        """Return the alarm as it opens: what comes next is one of its numbers."""
+        numbers = {**self.numbers, "next": self.next, "follows": list(self.follows)}
+        numbers["since"] = f"{self.since:%F %T} UTC" if self.since else None
+        known = {name: value for name, value in numbers.items() if value or name in self.numbers}
+        return AlarmRecord(
+            0, pipeline, self.slug, self.subject, self.level, self.message, known, at, at, cause=self.cause
+        )
 
 
 @dataclass(frozen=True)
@@ -158,7 +197,7 @@ class SlotHealth(Part):
     def reconcile_alarms(
         self,
         name: str,
-        found: Sequence[FoundAlarm],
+        found: Sequence[Finding],
         *,
         judged: Collection[str],
         at: datetime,
@@ -172,8 +211,10 @@ class SlotHealth(Part):
         of = None if subjects is None else list(subjects)
         with self.transaction() as transaction:
             for each in found:
-                facts = {**vars(each), "numbers": Jsonb(each.numbers)}
-                transaction.change("health/see_alarm", name=name, at=at, **facts)
+                alarm = each.alarm(name, at)
+                transaction.change(
+                    "health/see_alarm", name=name, at=at, **{**vars(alarm), "numbers": Jsonb(alarm.numbers)}
+                )
             return transaction.change("health/close_alarms", name=name, judged=list(judged), subjects=of, at=at, **seen)
 
     def note_alert_sent(self, number: int, *, at: datetime) -> None:

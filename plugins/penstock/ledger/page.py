@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from penstock.conditions import ALARMS, Remedy
-from penstock.conditions import Level as AlarmLevel
+from penstock.conditions import LEVELS, Remedy
+from penstock.ledger.health import AlarmRecord
 from penstock.ledger.maintenance import MaintenanceRecord
 from penstock.ledger.records import Row, TaskRef
 from penstock.ledger.session import Part, Transaction
@@ -93,32 +93,6 @@ class SlotPanel(Row):
     confirmed_lsn: Lsn | None
     restart_lsn: Lsn | None
     flushed_lsn: Lsn
-
-
-@dataclass(frozen=True)
-class AlarmPanel(Row):
-    """Hold one open alarm; `failed` is the run that it tells of, `task` who opened it.
-
-    By the catalogue of conditions it gets worse as fast as `worsens` says; the DAG `dag` ends it or shows why it lasts.
-    """
-
-    pipeline: str
-    slug: str
-    level: AlarmLevel
-    subject: str
-    message: str
-    opened_at: datetime
-    open_seconds: float
-    failed: TaskRef | None
-    task: TaskRef | None
-    worsens: str = "unknown"
-    dag: str | None = None
-
-    def with_condition(self) -> AlarmPanel:
-        """Return it with what its condition says."""
-        known = ALARMS.get(self.slug)
-        dag = f"{self.pipeline}.{known.dag}" if known and known.dag else None
-        return replace(self, worsens=known.worsens, dag=dag) if known else self
 
 
 @dataclass(frozen=True)
@@ -235,10 +209,11 @@ class Panel:
         found = self._transaction.records(SlotPanel, "page/slots", name=name)
         return {each.pipeline: each for each in found}
 
-    def alarms(self, name: str | None = None) -> list[AlarmPanel]:
-        """Return the open alarms of every pipeline, or of one: by pipeline, the worst and oldest first."""
-        found = self._transaction.records(AlarmPanel, "page/alarms", name=name, limit=OPEN_ALARMS)
-        return [alarm.with_condition() for alarm in found]
+    def alarms(self, name: str | None = None) -> list[AlarmRecord]:
+        """Return the open alarms of every pipeline, or of one: the worst and oldest first."""
+        found = self._transaction.records(AlarmRecord, "health/alarms", name=name, open=True, limit=OPEN_ALARMS)
+        ours = (alarm for alarm in found if alarm.closed_at is None)
+        return sorted(ours, key=lambda alarm: (-LEVELS.index(alarm.level), alarm.opened_at))
 
     def series(self, name: str, *, since: datetime, step: timedelta) -> Columns:
         """Return the columns of a pipeline's charts since then, in steps of time; steps in which nothing was are left out."""

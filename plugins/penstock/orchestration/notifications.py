@@ -135,12 +135,12 @@ class AlertNotice(BaseNotifier):
         if self._is_alerted():
             return
         from penstock.flow.health.alerts import unrecorded
-        from penstock.ledger.health import FoundAlarm
+        from penstock.ledger.health import Finding
 
         dag_id = f"{self.pipeline}.{self.verb}"
-        numbers = {"next": self.meaning, "dag": dag_id, "run_id": context.get("run_id")}
+        numbers = {"dag": dag_id, "run_id": context.get("run_id")}
         what = failed_run(self.pipeline, self.verb, context)
-        found = FoundAlarm("dag-failed", dag_id, "critical", what, numbers)
+        found = Finding("dag-failed", dag_id, "critical", what, self.meaning, numbers)
         for failure in deliver(unrecorded(self.pipeline, found, self.policy, datetime.now(UTC))).failures:
             self.log.error(
                 "%s %s; see docs/runbooks/alert-undelivered.md", CONDITIONS["alert-undelivered"].meaning, failure

@@ -99,9 +99,9 @@ def _alarms(shown: Pipeline) -> Iterator[Advice]:
             steps.append(Step("See whether it is paused or its newest run failed", dag=alarm.dag))
         if alarm.failed:
             steps.append(Step("See the log of the task that failed", task=alarm.failed))
-        elif alarm.task:
-            steps.append(Step("See the log of the look that found it", task=alarm.task))
-        reason = f"{sentence(alarm.message)} How fast it gets worse: {sentence(alarm.worsens)}"
+        elif alarm.by_task:
+            steps.append(Step("See the log of the look that found it", task=alarm.by_task))
+        reason = f"{sentence(alarm.message)} How fast it gets worse: {sentence(alarm.worsens or 'unknown')}"
         yield Advice(alarm.level, f"{alarm.slug}: {alarm.subject}", reason, tuple(steps), alarm.opened_at)
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from penstock.flow.health.findings import Finding
-from penstock.ledger.page import AlarmPanel, PipelineStatus, SlotPanel
+from penstock.ledger.health import AlarmRecord, Finding
+from penstock.ledger.page import PipelineStatus, SlotPanel
 
 Grade = Literal["ok", "warn", "critical", "idle"]
 """How a pipeline is doing, for its colour; `idle` is one that is not meant to move."""
@@ -33,7 +33,7 @@ class Pipeline(PipelineStatus):
     freshness_seconds: float | None = None
     slot: SlotPanel | None = None
     slot_is_gone: bool = False
-    alarms: tuple[AlarmPanel, ...] = ()
+    alarms: tuple[AlarmRecord, ...] = ()
     lacks: tuple[Finding, ...] = ()
 
 
@@ -43,7 +43,7 @@ def known_pipeline(
     *,
     has_file: bool,
     slot: SlotPanel | None,
-    alarms: Sequence[AlarmPanel],
+    alarms: Sequence[AlarmRecord],
     lacks: Sequence[Finding],
 ) -> Pipeline:
     """Show a pipeline that the ledger knows."""
@@ -71,7 +71,7 @@ def seconds_since(since: datetime | None, now: datetime) -> float | None:
     return None if since is None else max((now - since).total_seconds(), 0.0)
 
 
-def _grade(row: PipelineStatus, slot: SlotPanel | None, alarms: Sequence[AlarmPanel], *, is_whole: bool) -> Grade:
+def _grade(row: PipelineStatus, slot: SlotPanel | None, alarms: Sequence[AlarmRecord], *, is_whole: bool) -> Grade:
     lost = slot is not None and slot.wal_status == "lost"
     if row.state == "halted" or lost or any(each.level == "critical" for each in alarms):
         return "critical"

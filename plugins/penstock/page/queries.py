@@ -19,11 +19,10 @@ from penstock.config.files import read_folder
 from penstock.config.validators import NAME
 from penstock.errors import ConfigError, LedgerError, NoLedgerError
 from penstock.flow.health.airflow_state import AirflowState, Ask
-from penstock.flow.health.findings import Finding
 from penstock.flow.health.input import HealthInput, LedgerFacts
 from penstock.flow.health.rules_lake import NEEDED, readiness
 from penstock.ledger import Ledger
-from penstock.ledger.health import LateWork
+from penstock.ledger.health import Finding, LateWork
 from penstock.ledger.page import Panel, PipelineStatus, Shown, SlotPanel, TablePanel
 from penstock.page import table as one_table
 from penstock.page.advice import Advice, advice, table_advice

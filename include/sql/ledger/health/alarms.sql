@@ -1,10 +1,10 @@
 -- `open`: also those whose end was not sent yet.
 select
     number, pipeline, slug, subject, level, message, numbers, opened_at, seen_at, last_notified_at, last_notified_level,
-    closed_at, cause, freed_at
+    closed_at, cause, freed_at, by_task
 from penstock.alarm
 where
-    pipeline = %(name)s
+    (%(name)s::text is null or pipeline = %(name)s)
     and (
         not %(open)s
         or closed_at is null

@@ -15,9 +15,9 @@ from penstock.errors import LedgerError, PenstockError, SourceError
 from penstock.flow.context import Context
 from penstock.flow.health import rules_tables
 from penstock.flow.health.alerts import Alert, Deliver, alerts, unrecorded
-from penstock.flow.health.findings import Finding
 from penstock.flow.health.input import HealthInput, LedgerFacts
 from penstock.flow.health.observe import UNKNOWN
+from penstock.ledger.health import Finding
 from penstock.ledger.records import Level
 
 _NEXT = "no retry fixes it: each run meets it again and fails at once, until it is fixed; then the next run continues"
@@ -52,7 +52,7 @@ def reconcile(
     at = at or datetime.now(UTC)
     closed = ctx.ledger.health.reconcile_alarms(
         ctx.name,
-        [each.recorded() for each in findings],
+        list(findings),
         judged=scope.sent if scope.judged is None else scope.judged,
         subjects=scope.subjects,
         at=at,
@@ -116,7 +116,7 @@ def page(ctx: Context, error: PenstockError, task: str, deliver: Deliver) -> Non
             reconcile(ctx, [finding], Scope(PAGED, frozenset({task}), judged=frozenset()), deliver)
     except LedgerError as unknown:
         ctx.progress(f"the ledger cannot record who gets this alert: {unknown}")
-        alert = unrecorded(ctx.name, finding.recorded(), ctx.pipeline.health, datetime.now(UTC))
+        alert = unrecorded(ctx.name, finding, ctx.pipeline.health, datetime.now(UTC))
         _log_undelivered(ctx, deliver(alert).failures)
 
 

@@ -8,14 +8,14 @@ share one.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
-from penstock.conditions import ALARMS, LEVELS, Level
+from penstock.conditions import LEVELS, Level
 from penstock.config.policy import Critical, Health, Warn
 from penstock.flow.health.links import Links
-from penstock.ledger.health import AlarmRecord, FoundAlarm
+from penstock.ledger.health import AlarmRecord, Finding
 from penstock.printable import printable
 from penstock.units import sentence, size, span
 
@@ -78,21 +78,19 @@ class Alert:
             for each in alarm.numbers.get("follows", ()):
                 yield "follows", sentence(str(each))
             yield "next", sentence(str(alarm.numbers.get("next", "")))
-            yield "gets worse", ALARMS[alarm.slug].worsens if alarm.slug in ALARMS else ""
+            yield "gets worse", alarm.worsens
         yield "runbook", self.runbook
         if not over:
             yield from self._ways()
         yield "page", self.links.page(self.pipeline)
 
     def _ways(self) -> Iterator[tuple[str, str]]:
-        numbers, kind = self.alarm.numbers, ALARMS.get(self.alarm.slug)
-        if kind is not None and kind.dag:
-            dag_id = f"{self.pipeline}.{kind.dag}"
+        dag_id, failed = self.alarm.dag, self.alarm.failed
+        if dag_id:
             yield "DAG", f"{dag_id} {self.links.dag(dag_id)}".strip()
-        if run_id := numbers.get("run_id"):
-            yield "run", self.links.run(numbers["dag"], run_id) or run_id
-            if task := numbers.get("task"):
-                yield "log", self.links.log(numbers["dag"], run_id, task)
+        if failed:
+            yield "run", self.links.run(failed["dag"], failed["run_id"]) or failed["run_id"]
+            yield "log", self.links.log(failed["dag"], failed["run_id"], failed["task"]) if failed["task"] else ""
 
 
 def _numbers(numbers: Mapping[str, Any]) -> str:
@@ -152,12 +150,11 @@ def alerts(
     return sorted(found, key=lambda alert: -LEVELS.index(alert.level))
 
 
-def unrecorded(pipeline: str, found: FoundAlarm, policy: Health, at: datetime) -> Alert:
+def unrecorded(pipeline: str, found: Finding, policy: Health, at: datetime) -> Alert:
     """Return the alert of what no ledger has on record, as if it had just been opened there."""
-    never: dict[str, Any] = {"last_notified_at": None, "last_notified_level": None, "closed_at": None}
-    alarm = AlarmRecord(number=0, pipeline=pipeline, opened_at=at, seen_at=at, **asdict(found), **never)
     channels = tuple(of_level(policy, found.level).channels)
-    return Alert(pipeline, alarm, "opened", found.level, channels, at, links=Links(published=policy.runbooks))
+    links = Links(published=policy.runbooks)
+    return Alert(pipeline, found.alarm(pipeline, at), "opened", found.level, channels, at, links=links)
 
 
 def of_level(policy: Health, level: Level) -> Warn | Critical:

@@ -1,4 +1,4 @@
-"""What a rule says: one finding is one alarm that should be open now. One cause, one message. Pure.
+"""Which of the findings follow from others: one cause, one message. Pure.
 
 `FOLLOWS` says what follows from what: that is named in the alert of its cause and sends none of its own. Both stay open alarms:
 the page shows them all, and what still lasts when its cause is over is sent then.
@@ -6,13 +6,11 @@ the page shows them all, and what still lasts when its cause is over is sent the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from penstock.conditions import LEVELS, PAGED, Level
-from penstock.ledger.health import AlarmRecord, FoundAlarm
+from penstock.conditions import LEVELS, PAGED
+from penstock.ledger.health import AlarmRecord, Finding
 
 _QUEUE = frozenset({"slot-retained", "slot-unread", "slot-stalled"})
 _CAPTURE = _QUEUE | {"lake-stale"}
@@ -35,37 +33,6 @@ FOLLOWS: dict[str, frozenset[str]] = {
 """What follows from a cause, the causes that explain more first."""
 SAME_SUBJECT = {"verify-differs": frozenset({"divergence-suspected"})}
 """The same, of one table."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Say that an alarm should be open: what, since when, the numbers, and what will happen next."""
-
-    slug: str
-    subject: str
-    level: Level
-    message: str
-    next: str
-    numbers: Mapping[str, Any] = field(default_factory=dict)
-    since: datetime | None = None
-    follows: tuple[str, ...] = ()
-    """What follows from it, and is told with it."""
-    cause: str | None = None
-    """The alarm that names this one."""
-
-    @property
-    def title(self) -> str:
-        """Name the alarm in one line."""
-        return f"{self.slug} {self.subject}"
-
-    def recorded(self) -> FoundAlarm:
-        """Return what the ledger keeps of it: what comes next is one of the numbers of an alarm."""
-        numbers = {**self.numbers, "next": self.next}
-        if self.since is not None:
-            numbers["since"] = f"{self.since:%F %T} UTC"
-        if self.follows:
-            numbers["follows"] = list(self.follows)
-        return FoundAlarm(self.slug, self.subject, self.level, self.message, numbers, self.cause)
 
 
 def inhibited(findings: Sequence[Finding], alarms: Iterable[AlarmRecord] = ()) -> list[Finding]:

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from penstock.conditions import LEVELS
 from penstock.flow.health import rules_lake, rules_server, rules_slot, rules_tables
 from penstock.flow.health.drops import Drop, drops
-from penstock.flow.health.findings import Finding, inhibited
+from penstock.flow.health.findings import inhibited
 from penstock.flow.health.input import HealthInput, SlotInput
+from penstock.ledger.health import Finding
 
 RULES = (
     rules_slot.existence,

@@ -12,8 +12,8 @@ from typing import Any
 
 from penstock.config.model import Pipeline
 from penstock.flow.check import seconds_between
-from penstock.flow.health.findings import Finding
 from penstock.flow.health.input import HealthInput
+from penstock.ledger.health import Finding
 from penstock.ledger.work import TaskOutcome
 from penstock.units import several, size, span
 

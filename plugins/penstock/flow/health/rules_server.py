@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from penstock.conditions import Level
-from penstock.flow.health.findings import Finding
 from penstock.flow.health.input import SlotInput
 from penstock.flow.health.rules_lake import fails, ran
 from penstock.jobs.clocks import TOLERANCE_SECONDS
+from penstock.ledger.health import Finding
 from penstock.source.refusals import by_table, explained
 from penstock.units import size, span
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.conditions import Level
-from penstock.flow.health.findings import Finding
 from penstock.flow.health.input import SlotInput
 from penstock.flow.schema.publication_options import kinds_text as kinds
+from penstock.ledger.health import Finding
 from penstock.units import size, span
 
 _LIVING = ("running", "halted", "bootstrapping")

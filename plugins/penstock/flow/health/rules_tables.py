@@ -14,9 +14,9 @@ from datetime import datetime
 from penstock.conditions import needs_copy
 from penstock.flow.check import seconds_between
 from penstock.flow.context import on_change
-from penstock.flow.health.findings import Finding
 from penstock.flow.health.input import HealthInput
 from penstock.flow.health.rules_lake import fails, ran
+from penstock.ledger.health import Finding
 from penstock.ledger.table_records import TableRecord
 from penstock.units import several, span
 

@@ -20,10 +20,10 @@ from penstock.flow.health.airflow_state import DagState
 from penstock.flow.health.alarms import Scope, reconcile
 from penstock.flow.health.alerts import Deliver, no_delivery
 from penstock.flow.health.drops import drop
-from penstock.flow.health.findings import Finding
 from penstock.flow.health.input import HealthInput, LedgerFacts, SlotInput
 from penstock.flow.health.judge import LAKE_RULES, Verdict, judge, of_lake, worst_first
 from penstock.flow.health.observe import with_source, without_source
+from penstock.ledger.health import Finding
 from penstock.units import several
 
 _LARGER = 4
