@@ -27,7 +27,7 @@ _CENTURY = 36500 * 86400
 class Section(BaseModel):
     """Be one section of the pipeline file: nothing unknown, nothing changed later."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 def _bytes(text: str) -> int:

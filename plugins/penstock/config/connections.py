@@ -29,6 +29,8 @@ _IGNORED_WORDS = """
 """
 _LIBPQ = frozenset(_LIBPQ_WORDS.split())
 _IGNORED = frozenset(_IGNORED_WORDS.split())
+FIELDS = ("conn_type", "host", "port", "login", "password", "schema")
+"""What we take of an Airflow connection, besides its extra."""
 _FIELDS = {"host": "host", "port": "port", "user": "login", "password": "password", "dbname": "schema"}
 """Fields that an extra of the name of libpq's keyword overrides, as Airflow's hook has it: so lists of ports fit."""
 _JDBC = ("sslmode", "sslrootcert")
@@ -41,6 +43,7 @@ _JDBC_SERVERS = {
     "prefer-standby": "preferSecondary",
 }
 """What libpq calls `target_session_attrs`, in the JDBC driver's words."""
+_VARIABLES = ("HOST", "PORT", "USER", "PASSWORD", "DATABASE", "OPTIONS")
 _SCHEMES = ("postgres", "postgresql")
 _DEFAULT_PORT = 5432
 
@@ -101,51 +104,30 @@ class Connection:
 
     def environment(self, prefix: str) -> dict[str, str]:
         """Return variables `PENSTOCK_<PREFIX>_HOST`, `_PORT`, ... which `from_prefix` reads back."""
-        values = {
-            "HOST": self.host,
-            "PORT": str(self.port),
-            "USER": self.user,
-            "PASSWORD": self.secret,
-            "DATABASE": self.database,
-            "OPTIONS": json.dumps(dict(self.options)),
-        }
-        return {f"{_stem(prefix)}_{name}": value for name, value in values.items()}
+        values = (self.host, str(self.port), self.user, self.secret, self.database, json.dumps(dict(self.options)))
+        return {f"{_stem(prefix)}_{name}": value for name, value in zip(_VARIABLES, values, strict=True)}
 
     @classmethod
     def from_prefix(cls, prefix: str, environ: Mapping[str, str]) -> Self:
         """Read what `environment` wrote; raises ConfigError("connection-missing") naming the absent variable."""
         stem = _stem(prefix)
         try:
-            host, port, user, password, database = (
-                environ[f"{stem}_{name}"] for name in ("HOST", "PORT", "USER", "PASSWORD", "DATABASE")
-            )
+            host, port, user, password, database, options = (environ[f"{stem}_{name}"] for name in _VARIABLES)
         except KeyError as missing:
             raise ConfigError(
                 "connection-missing",
                 f"expected the environment variables {stem}_*, but {missing.args[0]} is not set; "
                 "start this program through Penstock, which sets them",
             ) from None
-        options = json.loads(environ.get(f"{stem}_OPTIONS", "{}"))
-        return cls(prefix.lower(), host, _port(prefix, port, host), user, password, database, options)
+        return cls(prefix.lower(), host, _port(prefix, port, host), user, password, database, json.loads(options))
 
     @classmethod
-    def from_airflow(
-        cls,
-        conn_id: str,
-        *,
-        conn_type: str | None,
-        host: str | None,
-        port: int | str | None,
-        login: str | None,
-        password: str | None,
-        schema: str | None,
-        extra: Mapping[str, Any],
-    ) -> Self:
-        """Take the fields of an Airflow connection; raises ConfigError when they don't name a PostgreSQL database."""
-        if conn_type not in _SCHEMES:
+    def from_airflow(cls, conn_id: str, found: Mapping[str, Any], extra: Mapping[str, Any]) -> Self:
+        """Take the `FIELDS` of an Airflow connection; raises ConfigError when they don't name a PostgreSQL database."""
+        if found["conn_type"] not in _SCHEMES:
             raise _wrong(
                 conn_id,
-                f"expected the type postgres, got {conn_type!r} instead; change the type, or name another connection",
+                f"expected the type postgres, got {found['conn_type']!r} instead; change the type, or name another connection",
             )
         if extra.get("iam"):
             raise _wrong(
@@ -153,9 +135,7 @@ class Connection:
                 "expected a login and a password, got the extra iam, a token that only Airflow's hook can ask for; run this "
                 "as its DAG, or define a connection with a password for the command line",
             )
-        fields: dict[str, Any] = {
-            "host": host, "port": port, "login": login, "password": password, "schema": schema
-        } | {ours: extra[theirs] for theirs, ours in _FIELDS.items() if extra.get(theirs)}  # fmt: skip
+        fields = {**found, **{ours: extra[theirs] for theirs, ours in _FIELDS.items() if extra.get(theirs)}}
         place = _required(conn_id, "a host", fields["host"])
         return cls(
             conn_id,
@@ -181,8 +161,7 @@ class Connection:
                 f"expected the connection {conn_id!r}, but {name} is not set; "
                 "define it in the environment or, under Airflow, as a connection",
             )
-        fields = _from_json(conn_id, value) if value.startswith("{") else _from_uri(conn_id, value)
-        return cls.from_airflow(conn_id, **fields)
+        return cls.from_airflow(conn_id, *(_from_json if value.startswith("{") else _from_uri)(conn_id, value))
 
     def _login(self) -> dict[str, str | int]:
         return {"host": self.host, "port": self.port, "user": self.user, "password": self.secret}
@@ -191,18 +170,17 @@ class Connection:
 Resolver = Callable[[str], Connection]
 
 
-def _from_json(conn_id: str, text: str) -> dict[str, Any]:
+def _from_json(conn_id: str, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
         data = json.loads(text)
         extra = data.get("extra") or {}
         extra = json.loads(extra) if isinstance(extra, str) else extra
     except ValueError:
         raise _wrong(conn_id, "expected JSON, got text that does not parse") from None
-    fields = {name: data.get(name) for name in ("conn_type", "host", "port", "login", "password", "schema")}
-    return {**fields, "extra": extra}
+    return {name: data.get(name) for name in FIELDS}, extra
 
 
-def _from_uri(conn_id: str, text: str) -> dict[str, Any]:
+def _from_uri(conn_id: str, text: str) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
         parts = urlsplit(text)
         # not parts.hostname: it lowers the case, which a folder of sockets would not survive
@@ -212,15 +190,8 @@ def _from_uri(conn_id: str, text: str) -> dict[str, Any]:
     except ValueError:
         raise _wrong(conn_id, "expected a URI postgres://login:password@host:port/database") from None
     user, _, password = login.partition(":")
-    return {
-        "conn_type": parts.scheme,
-        "host": unquote(host),
-        "port": port,
-        "login": unquote(user),
-        "password": unquote(password),
-        "schema": unquote(parts.path.removeprefix("/")),
-        "extra": extra,
-    }
+    values = (parts.scheme, unquote(host), port, *map(unquote, (user, password, parts.path.removeprefix("/"))))
+    return dict(zip(FIELDS, values, strict=True)), extra
 
 
 def _extra_of_query(query: str) -> dict[str, Any]:

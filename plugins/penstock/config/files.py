@@ -63,27 +63,20 @@ def clashes(pipeline: Pipeline, folder: Folder, path: Path | None = None) -> lis
     It leaves none of them out: which one came first only the ledger knows, and that one is to continue.
     """
     own = path or folder.files[pipeline.name]
-    shared = {
-        "lake.namespace": (("lake", "namespace"), _place),
-        "source.slot": (("source", "slot"), _slot),
-    }
     found = [
-        invalid(own, _shared(key, where(pipeline), folder.files[other.name]), Document.read(own).line(location), key)
-        for key, (location, where) in shared.items()
+        invalid(own, _shared(key, value, folder.files[other.name]), Document.read(own).line(tuple(key.split("."))), key)
+        for number, (key, value) in enumerate(_places(pipeline))
         for other in folder.pipelines.values()
-        if other.name != pipeline.name and where(other) == where(pipeline)
+        if other.name != pipeline.name and _places(other)[number] == (key, value)
     ]
     owner = folder.files.get(pipeline.name, own)
     named_so = [owner, *folder.seconds.get(pipeline.name, ()), own]
     return found + [_second(each, pipeline.name, owner) for each in dict.fromkeys(named_so) if not each.samefile(owner)]
 
 
-def _place(pipeline: Pipeline) -> str:
-    return pipeline.lake_place
-
-
-def _slot(pipeline: Pipeline) -> str:
-    return f"{pipeline.source.connection} {pipeline.slot}"
+def _places(pipeline: Pipeline) -> Sequence[tuple[str, str]]:
+    """Return what two pipelines may not have in common, by the key that says it."""
+    return (("lake.namespace", pipeline.lake_place), ("source.slot", f"{pipeline.source.connection} {pipeline.slot}"))
 
 
 def _shared(key: str, value: str, other: Path) -> str:
@@ -125,13 +118,9 @@ def _second(path: Path, name: str, owner: Path) -> InvalidFileError:
         path,
         f"expected another name, got {name} twice; the one of {owner.name} counts: give this one another name, or delete "
         "the file",
-        _line_of_name(path),
+        Document.read(path).line(("name",)),
         "name",
     )
-
-
-def _line_of_name(path: Path) -> int:
-    return Document.read(path).line(("name",))
 
 
 def _absent(folder: Path) -> Iterator[ConfigError]:

@@ -5,12 +5,9 @@ It refuses what a schema can refuse; `penstock validate` knows more. A variable 
 
 from __future__ import annotations
 
-import ast
-import inspect
 from collections.abc import Iterator
 from typing import Any
 
-from penstock.config import model, policy
 from penstock.config.model import Pipeline
 from penstock.units import LOOKS
 
@@ -22,14 +19,14 @@ _SCALARS = ("integer", "number", "boolean", "string")
 
 def pipeline_schema() -> dict[str, Any]:
     """Return the schema as plain data."""
-    sentences = _sentences()
     schema = Pipeline.model_json_schema(by_alias=True)
     sections = {**schema.pop("$defs"), "Pipeline": schema}
-    for name, section in sections.items():
+    for section in sections.values():
         section.pop("title", None)
         for key, value in section["properties"].items():
             value.pop("title", None)
-            said = [each for each in (sentences.get(name, {}).get(key), _looks(value)) if each]
+            sentences = (value.pop("description", "").replace("`", ""), _looks(value))
+            said = [" ".join(each.split()) for each in sentences if each]
             shown = _with_variables(value)
             if isinstance(shown.get("default"), dict) and shown["default"]:
                 del shown["default"]  # of a section: each of its keys has its own
@@ -77,21 +74,3 @@ def _looks(value: dict[str, Any]) -> str | None:
     inner = [each for each in (*value.get("anyOf", ()), value.get("items")) if isinstance(each, dict)]
     found = [said for said in (value.pop(LOOKS, None), *map(_looks, inner)) if said]
     return found[0] if found and found[0][0].isupper() else f"{found[0][0].upper()}{found[0][1:]}." if found else None
-
-
-def _sentences() -> dict[str, dict[str, str]]:
-    """Return the docstring of every key, by its model's name: Python keeps none, so they are read from the source."""
-    found: dict[str, dict[str, str]] = {}
-    for module in (model, policy):
-        for section in ast.parse(inspect.getsource(module)).body:
-            if isinstance(section, ast.ClassDef):
-                pairs = zip(section.body, section.body[1:], strict=False)
-                found[section.name] = {
-                    key.target.id.removesuffix("_"): " ".join(str(text.value.value).replace("`", "").split())
-                    for key, text in pairs
-                    if isinstance(key, ast.AnnAssign)
-                    and isinstance(key.target, ast.Name)
-                    and isinstance(text, ast.Expr)
-                    and isinstance(text.value, ast.Constant)
-                }
-    return found

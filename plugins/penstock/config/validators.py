@@ -15,7 +15,8 @@ from urllib.parse import unquote, urlsplit
 
 from croniter import croniter
 from croniter.croniter import CroniterError
-from pydantic import AfterValidator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import AfterValidator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, JsonValue
+from pydantic.fields import FieldInfo
 from pydantic_core import CoreSchema, core_schema
 
 from penstock.config.store_options import FROM_ENVIRONMENT, S3_OPTIONS, STORES, store_of
@@ -147,15 +148,11 @@ class Shape:
         return {**handler(schema), "pattern": f"^(?:{self.pattern})$", LOOKS: self.looks}
 
 
-@dataclass(frozen=True)
-class Hint:
-    """Tell an editor the form that a validator asks for, as far as a pattern can say it. An annotation for pydantic."""
-
-    pattern: str
-    looks: str
-
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        return {**handler(schema), "pattern": self.pattern, LOOKS: self.looks}
+def _hint(pattern: str, looks: str) -> FieldInfo:
+    """Tell an editor the form that a validator asks for, as far as a pattern can say it."""
+    extra: dict[str, JsonValue] = {"pattern": pattern, LOOKS: looks}
+    field: FieldInfo = Field(json_schema_extra=extra)
+    return field
 
 
 _NAME_PART = r'(?:"(?P<{0}_quoted>(?:[^"]|"")+)"|(?P<{0}>[^".]+))'
@@ -165,7 +162,7 @@ TABLE_PATTERN = rf"{_NAME_PART.format('schema')}\.{_NAME_PART.format('table')}"
 Cron = Annotated[
     str,
     AfterValidator(_cron),
-    Hint(rf"^\s*(?:{'|'.join(PRESETS)}|\S+(?:\s+\S+){{4}})\s*$", "a cron of five fields, such as */5 * * * *"),
+    _hint(rf"^\s*(?:{'|'.join(PRESETS)}|\S+(?:\s+\S+){{4}})\s*$", "a cron of five fields, such as */5 * * * *"),
 ]
 ConnectionId = Annotated[
     str,
@@ -188,14 +185,14 @@ TablePattern = Annotated[
 ]
 NthShare = Annotated[str, Shape("1/[1-9][0-9]{0,3}", "a share 1/N such as 1/10, N from 1 to 9999")]
 Memory = Annotated[
-    str, AfterValidator(_memory), Hint(rf"^\s*{_MEMORY.pattern[:-6]}[kmgtKMGT]\s*$", "a size of the JVM such as 2g")
+    str, AfterValidator(_memory), _hint(rf"^\s*{_MEMORY.pattern[:-6]}[kmgtKMGT]\s*$", "a size of the JVM such as 2g")
 ]
 SparkConf = Annotated[
     dict[str, str],
     AfterValidator(_spark_conf),
     Field(json_schema_extra={"propertyNames": {"pattern": f"^{_SPARK_KEY.pattern}$"}}),
 ]
-Target = Annotated[str, AfterValidator(_target), Hint(r"\{table\}", "names joined by dots that hold {table}")]
+Target = Annotated[str, AfterValidator(_target), _hint(r"\{table\}", "names joined by dots that hold {table}")]
 StoreOptions = Annotated[
     dict[str, str],
     Field(
@@ -220,13 +217,13 @@ def _heartbeat(text: str) -> str:
 
 
 Heartbeat = Annotated[
-    str, AfterValidator(_heartbeat), Hint(f"^(?:https?://[^ ]+|{_CHANNEL})$", "an address to ping, or a channel")
+    str, AfterValidator(_heartbeat), _hint(f"^(?:https?://[^ ]+|{_CHANNEL})$", "an address to ping, or a channel")
 ]
 WebAddress = Annotated[
-    str, AfterValidator(_web_address), Hint("^https?://[^ ]+$", "an address such as https://wiki.example.com")
+    str, AfterValidator(_web_address), _hint("^https?://[^ ]+$", "an address such as https://wiki.example.com")
 ]
 Place = Annotated[
     str,
     AfterValidator(_place),
-    Hint("^(?:/.+|file:///.+|s3a?://[^/].*)$", "the absolute path of a folder, file:///folder or s3://bucket/prefix"),
+    _hint("^(?:/.+|file:///.+|s3a?://[^/].*)$", "the absolute path of a folder, file:///folder or s3://bucket/prefix"),
 ]

@@ -85,15 +85,14 @@ class Document:
 
     path: Path
     values: dict[str, Any]
-    _node: yaml.Node | None
+    _lines: Mapping[tuple[str, ...], int]
 
     @classmethod
     def read(cls, path: Path) -> Document:
         """Read a file; raises ConfigError("config-invalid")."""
         text = _text(path)
         try:
-            node = yaml.compose(text, Loader=_Plain)
-            _refuse_repeated_keys(path, node)
+            lines = dict(_lines(path, yaml.compose(text, Loader=_Plain)))
             values = yaml.load(text, Loader=_Plain)  # noqa: S506  # a SafeLoader
         except yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None)
@@ -103,24 +102,12 @@ class Document:
             raise invalid(path, reason, mark.line + 1 if mark else 1) from None
         if not isinstance(values, dict):
             raise invalid(path, f"expected keys with values, such as name: shop, got {kind(values)}")
-        return cls(path, values, node)
+        return cls(path, values, lines)
 
     def line(self, location: Location) -> int:
         """Return the line of a key or an item, or of the innermost part of its location that the file has."""
-        line, node = 1, self._node
-        for part in location:
-            if isinstance(node, yaml.MappingNode):
-                entries = {str(key.value): (key, value) for key, value in node.value}
-                if str(part) not in entries:
-                    break
-                key, node = entries[str(part)]
-                line = key.start_mark.line + 1
-            elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
-                node = node.value[part]
-                line = node.start_mark.line + 1
-            else:
-                break
-        return int(line)
+        parts = tuple(map(str, location))
+        return next((self._lines[parts[:n]] for n in range(len(parts), 0, -1) if parts[:n] in self._lines), 1)
 
     def without_variables(self, problem: str, location: Location, environment: Mapping[str, str]) -> str:
         """Return a problem with a value, naming again each variable that the value was made of: it may be a secret."""
@@ -226,19 +213,25 @@ def _text(path: Path) -> str:
         raise invalid(path, f"expected a readable UTF-8 pipeline file, got: {reason}") from error
 
 
-def _refuse_repeated_keys(path: Path, node: yaml.Node | None, above: str = "") -> None:
-    """Refuse what YAML forbids and its readers let pass: the last of two equal keys would win unseen."""
+def _lines(path: Path, node: yaml.Node | None, above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Yield on which line each key and item stands.
+
+    Refuses what YAML forbids and its readers let pass: the last of two equal keys would win unseen.
+    """
     if isinstance(node, yaml.SequenceNode):
         for at, item in enumerate(node.value):
-            _refuse_repeated_keys(path, item, f"{above}{at}.")
+            yield (*above, str(at)), item.start_mark.line + 1
+            yield from _lines(path, item, (*above, str(at)))
     if not isinstance(node, yaml.MappingNode):
         return
     seen: set[str] = set()
     for key, value in node.value:
-        dotted, line = f"{above}{key.value}", key.start_mark.line + 1
+        name, line = str(key.value), key.start_mark.line + 1
+        here = (*above, name)
         if key.tag == _MERGE:
-            raise invalid(path, "expected keys, got a merge (<<); write the values out", line, dotted)
-        if str(key.value) in seen:
-            raise invalid(path, "expected every key once, got it again; keep one of them", line, dotted)
-        seen.add(str(key.value))
-        _refuse_repeated_keys(path, value, f"{dotted}.")
+            raise invalid(path, "expected keys, got a merge (<<); write the values out", line, ".".join(here))
+        if name in seen:
+            raise invalid(path, "expected every key once, got it again; keep one of them", line, ".".join(here))
+        seen.add(name)
+        yield here, line
+        yield from _lines(path, value, here)

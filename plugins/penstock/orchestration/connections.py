@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from penstock.config.connections import Connection
+from penstock.config.connections import FIELDS, Connection
 from penstock.errors import ConfigError, SourceError
 
 _SPARK = ("spark", "yarn", "k8s", "local")  # of a URI the type is the master's scheme
@@ -72,16 +72,7 @@ def _defined(conn_id: str, find: Callable[[], Any]) -> Any:
 
 
 def _ours(conn_id: str, found: Any, extra: dict[str, Any]) -> Connection:
-    return Connection.from_airflow(
-        conn_id,
-        conn_type=found.conn_type,
-        host=found.host,
-        port=found.port,
-        login=found.login,
-        password=found.password,
-        schema=found.schema,
-        extra=extra,
-    )
+    return Connection.from_airflow(conn_id, {name: getattr(found, name) for name in FIELDS}, extra)
 
 
 def _token(conn_id: str) -> tuple[str, str, int]:
