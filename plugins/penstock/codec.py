@@ -56,3 +56,8 @@ def _adapter(kind: type[Record]) -> TypeAdapter[Record]:
     if kind not in _ADAPTERS:
         _ADAPTERS[kind] = TypeAdapter(kind)
     return _ADAPTERS[kind]
+
+
+def fields_of(record: object, names: str) -> dict[str, Any]:
+    """Return what a report shows of a record: some of its fields, named with blanks between."""
+    return {name: getattr(record, name) for name in names.split()}

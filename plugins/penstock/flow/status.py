@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from penstock.codec import fields_of
 from penstock.conditions import needs_copy, runbook
 from penstock.config.model import Pipeline
 from penstock.errors import SourceError
@@ -160,12 +161,12 @@ def plain(found: Status) -> dict[str, Any]:
     return {
         "state": pipeline.state,
         "halted": {"slug": pipeline.halted_slug, "reason": pipeline.halted_reason} if pipeline.halted_slug else None,
-        "alarms": [_fields(each, "slug subject level message opened_at") for each in found.alarms],
+        "alarms": [fields_of(each, "slug subject level message opened_at") for each in found.alarms],
         "freshness": found.freshness,
-        "work": [_fields(each, "dag task what share rows rows_per_second left_seconds") for each in found.under_way],
+        "work": [fields_of(each, "dag task what share rows rows_per_second left_seconds") for each in found.under_way],
         "era": pipeline.era,
         "landed_through": pipeline.position,
-        "source": found.source and _fields(found.source, "unread_bytes retained_bytes wal_status slot_active"),
+        "source": found.source and fields_of(found.source, "unread_bytes retained_bytes wal_status slot_active"),
         "source_problem": found.source_problem,
         "windows": found.windows,
         "unmerged": {"windows": found.unmerged_windows, "changes": found.state.unmerged_changes},
@@ -179,18 +180,14 @@ def plain(found: Status) -> dict[str, Any]:
             | {"through": each.through_lsn, "goal": each.goal_lsn}
             for each in found.rebuilds
         ],
-        "last_cut": cut and _fields(cut, "lsn published_at"),
+        "last_cut": cut and fields_of(cut, "lsn published_at"),
         "verified": [
             {"table": f"{each.schema}.{each.name}", "through": each.verified_through, "at": each.verified_at}
             | {"differs": each.differs}
             for each in found.verified
         ],
-        "events": [_fields(each, "at slug level message") for each in found.events],
+        "events": [fields_of(each, "at slug level message") for each in found.events],
     }
-
-
-def _fields(record: object, names: str) -> dict[str, Any]:
-    return {name: getattr(record, name) for name in names.split()}
 
 
 def lines(found: Status) -> list[tuple[str, str]]:

@@ -36,6 +36,11 @@ class MaintenanceRecord(Row):
     report: dict[str, Any] | None
     error: str | None = None
 
+    def figures(self, target: str) -> dict[str, int]:
+        """Return the figures of a table of the lake after the run, empty where it measured none."""
+        tables = self.report["lake"]["tables"] if self.report else ()
+        return next((each["after"] or {} for each in tables if ".".join(each["target"]) == target), {})
+
 
 @dataclass(frozen=True)
 class OldTableRecord(Row):

@@ -23,10 +23,10 @@ from penstock.flow.health.input import HealthInput, LedgerFacts
 from penstock.flow.health.rules_lake import NEEDED, readiness
 from penstock.ledger import Ledger
 from penstock.ledger.health import Finding, LateWork
+from penstock.ledger.maintenance import MaintenanceRecord
 from penstock.ledger.page import Panel, PipelineStatus, Shown, SlotPanel, TablePanel
 from penstock.page import table as one_table
 from penstock.page.advice import Advice, advice, table_advice
-from penstock.page.maintenance import LastMaintenance, last_maintenance
 from penstock.page.pipeline import Pipeline, known_pipeline, seconds_since, unknown_pipeline
 from penstock.page.settings import Setting, settings
 from penstock.page.table import TablePage
@@ -70,7 +70,7 @@ class PipelinePage:
     cuts: list[Shown]
     events: list[Shown]
     schema_changes: list[Shown]
-    last_maintenance: LastMaintenance | None = None
+    last_maintenance: MaintenanceRecord | None = None
     work: list[Work] = field(default_factory=list)
     settings: list[Setting] = field(default_factory=list)
 
@@ -137,7 +137,7 @@ class Deployment:
                     schema_changes=panel.schema_changes(name),
                     work=under_way(name, airflow, panel.work(name), files),
                     settings=known,
-                    last_maintenance=next((last_maintenance(run) for run in panel.maintenances(name)), None),
+                    last_maintenance=next(iter(panel.maintenances(name)), None),
                 )
         shown = _unknown(files[name], airflow)
         work = under_way(name, airflow, [], files)
@@ -156,8 +156,7 @@ class Deployment:
                 raise _no_table(name, oid)
             (of,) = _shown(panel, rows, files, airflow, now=now, name=name)
             (table,), findings = panel.tables(name, oid), panel.findings(name, oid)
-            run = next((last_maintenance(run) for run in panel.maintenances(name)), None)
-            maintained = run.table(table.target) if run else None
+            maintained = next((run.figures(table.target) for run in panel.maintenances(name)), {})
             as_of = one_table.complete_as_of(table, facts, of)
             compared_at, compared = one_table.compared(table, findings)
             return TablePage(
@@ -173,8 +172,8 @@ class Deployment:
                 compared_at=compared_at,
                 compared=compared,
                 files=facts.files,
-                snapshots=maintained.snapshots[1] if maintained and maintained.snapshots else None,
-                delete_files=maintained.delete_files[1] if maintained and maintained.delete_files else None,
+                snapshots=maintained.get("snapshots"),
+                delete_files=maintained.get("delete_files"),
                 advice=table_advice(of, table),
                 columns=[one_table.column(each) for each in facts.columns],
                 copy=one_table.last_copy(facts),

@@ -72,22 +72,10 @@ def _works(
         return
     found = [note for note in notes if (note.dag, note.run_id, note.task) == (each.dag, each.run_id, each.task)]
     for note in found:
-        yield _noted(ref, each.since, note)
+        said = {name: getattr(note, name) for name in ("what", "share", "rows", "rows_per_second", "left_seconds")}
+        yield Work(ref, "runs", each.since, **said)
     if not found:
         yield Work(ref, "runs", each.since)
-
-
-def _noted(ref: TaskRef, since: datetime | None, note: WorkNote) -> Work:
-    return Work(
-        ref,
-        "runs",
-        since,
-        what=note.what,
-        share=note.share,
-        rows=note.rows,
-        rows_per_second=note.rows_per_second,
-        left_seconds=note.left_seconds,
-    )
 
 
 def _holders(each: ActiveTask, airflow: AirflowState) -> list[ActiveTask]:

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from penstock.conditions import ALARMS, LEVELS, PAGED
 from penstock.flow.health.alerts import HOLD_SECONDS, alerts
-from penstock.flow.health.findings import FOLLOWS, SAME_SUBJECT, Finding, inhibited
+from penstock.flow.health.judge import FOLLOWS, SAME_SUBJECT, Finding, inhibited
 from tests.flow.health.cases import NOW, alarm, policy
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.codec import fields_of
 from penstock.config.policy import Health
 from penstock.flow.health.input import SlotInput
 from penstock.flow.health.judge import Verdict
@@ -11,6 +12,10 @@ from penstock.ledger.health import SlotSample
 from penstock.units import sentence, size, span
 
 Row = tuple[str, str]
+_SLOT_FIELDS = (
+    "slot active confirmed_lsn restart_lsn unread retained wal_status safe_wal_size invalidation inactive_since unchanged_since"
+    " catalog_xmin_age spill_bytes total_bytes own slot_type database"
+)
 
 
 def lines(verdict: Verdict) -> list[Row]:
@@ -44,25 +49,12 @@ def plain(verdict: Verdict) -> dict[str, Any]:
     facts = verdict.facts
     return {
         "pipeline": facts.name,
-        "at": facts.at.isoformat(),
+        "at": facts.at,
         "dry_run": facts.policy.dry_run,
         "drain": verdict.drain,
-        "alarms": [
-            {"slug": f.slug, "subject": f.subject, "level": f.level, "message": f.message, "next": f.next}
-            | {"numbers": dict(f.numbers), "since": f.since.isoformat() if f.since else None}
-            for f in verdict.findings
-        ],
-        "drops": [
-            {
-                "slot": d.slot.name,
-                "own": d.own,
-                "reason": d.reason,
-                "statement": d.statement,
-                "numbers": dict(d.numbers),
-            }
-            for d in verdict.drops
-        ],
-        "slots": [_plain_slot(sample) for sample in facts.samples.values()],
+        "alarms": [fields_of(each, "slug subject level message next numbers since") for each in verdict.findings],
+        "drops": [{"slot": each.slot.name} | fields_of(each, "own reason statement numbers") for each in verdict.drops],
+        "slots": [fields_of(sample, _SLOT_FIELDS) for sample in facts.samples.values()],
         "unseen": _unseen(facts),
     }
 
@@ -113,17 +105,6 @@ def _slot(sample: SlotSample, facts: SlotInput) -> str:
     found = f"{sample.slot_type}, {state}, {size(sample.unread)} unread, {size(sample.retained)} retained"
     safe = "" if sample.safe_wal_size is None else f", {size(sample.safe_wal_size)} safe"
     return f"{found}, {sample.invalidation or sample.wal_status}{safe}"
-
-
-def _plain_slot(sample: SlotSample) -> dict[str, Any]:
-    skip = ("at", "details", "flushed_lsn")
-    found = {name: value for name, value in vars(sample).items() if name not in skip}
-    return {
-        name: value if isinstance(value, (int, str, type(None))) else str(value) for name, value in found.items()
-    } | {
-        "confirmed_lsn": None if sample.confirmed_lsn is None else str(sample.confirmed_lsn),
-        "restart_lsn": None if sample.restart_lsn is None else str(sample.restart_lsn),
-    }
 
 
 def _unseen(facts: SlotInput) -> list[str]:
