@@ -1,11 +1,12 @@
 """Hold what a window brought against the catalog, before it is staged.
 
-What the look before had to leave open is decided by the stream, and a table is paused whose landed rows do not fit it.
+What the look before had to leave open is decided by the stream, and a table is paused whose landed rows do not fit its partitions.
+Whether they fit its columns is asked once, by the merge that is to take them in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from penstock.errors import Trouble
@@ -23,9 +24,9 @@ from penstock.flow.schema.evidence import (
 from penstock.flow.schema.questions import OpenTable
 from penstock.flow.schema.run import Look, policy_of
 from penstock.ledger.records import WindowRecord
-from penstock.ledger.table_records import LoadRecord, TableRecord
+from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
-from penstock.shapes import mapping, timeline
+from penstock.shapes import timeline
 from penstock.shapes.accepted import Accepted, taken_again
 from penstock.shapes.ddl_log import Rewrites, read_rewrites
 from penstock.shapes.known_shape import KnownShape
@@ -47,8 +48,7 @@ def resolve_questions(ctx: Context, conn: SourceSession, look: Look, landed: Lan
 
     Return which of the catalog's columns the landed relations have.
     """
-    fetches = ctx.ledger.loads.fetches(ctx.name, after=window.from_lsn)
-    content = _Content(landed, _mappings(ctx, landed, window.from_lsn), window.from_lsn, window.upto_lsn, fetches)
+    content = _Content(landed, _mappings(ctx, landed, window.from_lsn), window.from_lsn, window.upto_lsn)
     for case in look.open_tables:
         if case.columns:
             _resolve_values(ctx, case, landed, window)
@@ -79,7 +79,6 @@ class _Content:
     mappings: Mappings
     since: Lsn
     upto: Lsn
-    fetches: Sequence[LoadRecord]
 
     def shapes(self, record: TableRecord) -> Iterator[tuple[tuple[int, int], Relation, RelationMapping]]:
         """Yield the relation versions that came of a table, with what is known of their columns."""
@@ -91,12 +90,6 @@ class _Content:
         """Return the attnums of a relation version's columns, if they are known."""
         known = self.mappings.get(shape)
         return known.attnums if known else None
-
-    def overwritten(self, shape: tuple[int, int]) -> frozenset[int]:
-        """Return the columns of which every row's value was fetched after all that the window brought of a relation version."""
-        landed = (file for file in self.landed.files if (file.oid, file.version) == shape)
-        last = max((file.max_commit_lsn for file in landed if file.max_commit_lsn is not None), default=None)
-        return mapping.overwritten(self.fetches, shape[0], last)
 
 
 def _resolve_files(ctx: Context, conn: SourceSession, case: OpenTable, landed: Landed, window: WindowRecord) -> None:
@@ -155,9 +148,7 @@ def _resolve_landed(ctx: Context, record: TableRecord, look: Look, content: _Con
     now = look.found.get(record.oid)
     if now is None and record.oid not in look.unchanged:
         return
-    found = (
-        _shape_misfit(record, content) or _partition_misfit(record, now, content) or _gone_misfit(ctx, record, content)
-    )
+    found = _partition_misfit(record, now, content) or _gone_misfit(ctx, record, content)
     if found is None and now and (label := _renamed_label(ctx, record, now, content)):
         found = _Misfit(label)
     if found and not _copied_since(ctx, record, content.upto):
@@ -176,14 +167,6 @@ def _resolve_waiting(ctx: Context, record: TableRecord, look: Look, content: _Co
     found = _partition_misfit(record, now, content) or _gone_misfit(ctx, record, content)
     if found is not None and (keeps or not found.by_partitions):
         table_status.stop(ctx, record, Trouble("schema-change", found.text, "copy"))
-
-
-def _shape_misfit(record: TableRecord, content: _Content) -> _Misfit | None:
-    """Say why what a window brought of a table does not fit its columns; None is for a table that it fits."""
-    for key, relation, numbers in content.shapes(record):
-        if reason := mapping.fit(record, relation, numbers, content.overwritten(key)).reason:
-            return _Misfit(reason)
-    return None
 
 
 def _partition_misfit(record: TableRecord, now: SourceTable | None, content: _Content) -> _Misfit | None:
