@@ -167,10 +167,10 @@ class Loads(Part):
                 if not began:
                     raise LedgerError(
                         "ledger-conflict",
-                        f"expected the files of copy {order.copy_id} of {order.facts.schema}.{order.facts.name}, but they "
+                        f"expected the files of copy {order.copy_id} of {order.facts.qualified}, but they "
                         "were forgotten meanwhile; run it again, it begins with another copy",
                     )
-            keep_open(transaction, name, [{"id": order.id, **plain(order.facts)} for order in orders])
+            keep_open(transaction, name, [{**plain(order.facts), "id": order.id} for order in orders])
             wanted = {order.id for order in orders}
             return [each for each in loads(transaction, name, BUILDS, states=OPEN) if each.id in wanted]
 
@@ -217,7 +217,7 @@ class Loads(Part):
         with self.transaction(lock=name) as transaction:
             accepted = Jsonb(facts.accepted.to_json())
             transaction.change("loads/reshape_load", name=name, id=load_id, columns=columns, accepted=accepted)
-            keep_open(transaction, name, [{"id": load_id, **plain(facts)}])
+            keep_open(transaction, name, [{**plain(facts), "id": load_id}])
 
     def run(self, name: str, *, ids: Sequence[str], run: str) -> None:
         """Note the run that may advance these builds from now on; raises LedgerError("ledger-conflict")."""
@@ -298,7 +298,7 @@ def _read(read: NewRead) -> dict[str, Any]:
     if read.attnums is not None:
         found["attnums"] = list(read.attnums)
     if read.build is not None:
-        found |= {"id": read.build.id, "place": read.build.place, **plain(read.build.facts)}
+        found |= {**plain(read.build.facts), "id": read.build.id, "place": read.build.place}
     return found
 
 
@@ -332,7 +332,7 @@ def _clash(orders: Sequence[NewBuild], already: Sequence[LoadRecord]) -> LedgerE
     which = f"{other.cause} {other.id} (since {other.started_at:%F %T} UTC)" if other else "another one"
     return LedgerError(
         "rebuild-open",
-        f"expected no open rebuild of {order.facts.schema}.{order.facts.name}, but {which} is not done; let it end by running that "
+        f"expected no open rebuild of {order.facts.qualified}, but {which} is not done; let it end by running that "
         "verb again, or abandon it, then start over",
     )
 

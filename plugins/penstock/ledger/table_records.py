@@ -10,7 +10,6 @@ from penstock.conditions import Remedy
 from penstock.contract.manifest import FileEntry
 from penstock.ledger.records import Row
 from penstock.lsn import Lsn
-from penstock.shapes.accepted import Accepted
 from penstock.shapes.mirror_column import MirrorColumn
 from penstock.shapes.table_facts import TableFacts
 
@@ -19,52 +18,33 @@ LoadCause = Literal["first", "resync", "columns", "partitions", "replay", "shado
 LoadState = Literal["copying", "landed", "building", "ready", "done", "given_up"]
 
 
-@dataclass(frozen=True)
-class TableRecord(Row):
+@dataclass(frozen=True, kw_only=True)
+class TableRecord(TableFacts, Row):
     """Hold one table of a pipeline.
 
     `complete_through` and `snapshot_id` say what the lake's main holds as we last published it. A table that joined
     after bootstrap was first seen at `joined_lsn`, when all transaction ids given out were below `joined_xid` (None on a
     standby). One that left was published through `left_lsn`, as far as it is still to be merged; `discard` says that its
-    lake table is to be dropped. `renamed_to` is the name that the lake's table takes in the next cut. `shows` is the metadata file
+    lake table is to be dropped. `shows` is the metadata file
     that the catalog shows since our last cut, with columns of which `lake_columns` is the stamp. `remedy` is what
     ends its pause (`Trouble`).
     """
 
     pipeline: str
-    oid: int
-    schema: str
-    name: str
-    target: tuple[str, ...]
-    renamed_to: tuple[str, ...] | None
     state: TableState
-    identity: str
-    columns: tuple[MirrorColumn, ...]
-    accepted: Accepted
-    copy_id: str | None
-    complete_through: Lsn | None
-    snapshot_id: int | None
-    paused_slug: str | None
-    paused_reason: str | None
-    paused_from_state: TableState | None
-    joined_lsn: Lsn | None
-    joined_xid: int | None
-    left_lsn: Lsn | None
-    discard: bool
-    shows: str | None
-    lake_columns: str | None
-    remedy: Remedy | None
-
-    @property
-    def qualified(self) -> str:
-        """Name the table for a message."""
-        return f"{self.schema}.{self.name}"
-
-    @property
-    def facts(self) -> TableFacts:
-        """Return what is known of the table itself."""
-        known = (self.identity, self.columns, self.accepted, self.renamed_to)
-        return TableFacts(self.oid, self.schema, self.name, self.target, *known)
+    copy_id: str | None = None
+    complete_through: Lsn | None = None
+    snapshot_id: int | None = None
+    paused_slug: str | None = None
+    paused_reason: str | None = None
+    paused_from_state: TableState | None = None
+    joined_lsn: Lsn | None = None
+    joined_xid: int | None = None
+    left_lsn: Lsn | None = None
+    discard: bool = False
+    shows: str | None = None
+    lake_columns: str | None = None
+    remedy: Remedy | None = None
 
     @property
     def waits(self) -> bool:
@@ -80,8 +60,8 @@ class FormerTable:
     identity: str
 
 
-@dataclass(frozen=True)
-class LoadRecord(Row):
+@dataclass(frozen=True, kw_only=True)
+class LoadRecord(TableFacts, Row):
     """Hold rows of one table that were read under one snapshot (text of pg_current_snapshot()), and what became of them.
 
     Every transaction that the snapshot sees had committed before `lsn`; of a copy some that it does
@@ -97,17 +77,10 @@ class LoadRecord(Row):
 
     pipeline: str
     id: str
-    oid: int
     era: int
     cause: LoadCause
     state: LoadState
-    schema: str
-    name: str
-    target: tuple[str, ...]
     place: tuple[str, ...]
-    identity: str
-    columns: tuple[MirrorColumn, ...]
-    accepted: Accepted
     copy_id: str
     snapshot: str
     lsn: Lsn
@@ -132,14 +105,3 @@ class LoadRecord(Row):
     changed_at: datetime
     finished_at: datetime | None
     after: Lsn | None
-
-    @property
-    def qualified(self) -> str:
-        """Name the source table for a message."""
-        return f"{self.schema}.{self.name}"
-
-    @property
-    def facts(self) -> TableFacts:
-        """Return what is known of the table itself."""
-        known = (self.identity, self.columns, self.accepted)
-        return TableFacts(self.oid, self.schema, self.name, self.target, *known)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Protocol
 
 from penstock.shapes import object_names
 from penstock.shapes.accepted import Accepted, GonePartition, emptied_partitions, missing_partitions
@@ -37,26 +36,11 @@ from penstock.shapes.mirror_column import MirrorColumn, reserved
 from penstock.shapes.replica_identity import strange_partitions
 from penstock.shapes.shape import Shape
 from penstock.shapes.source_table import Leaf, SourceColumn, SourceTable
+from penstock.shapes.table_facts import TableFacts
 from penstock.values.pgtype import PgType
 
 
-class Known(Protocol):
-    """Say what the ledger knows of a table: the lake's columns of it, its replica identity, and the accepted shape."""
-
-    @property
-    def columns(self) -> tuple[MirrorColumn, ...]:
-        """Return the columns that the lake has, or is to have."""
-
-    @property
-    def identity(self) -> str:
-        """Return the replica identity."""
-
-    @property
-    def accepted(self) -> Accepted:
-        """Return what was accepted, and what is still open of it."""
-
-
-def diff(known: Known, now: SourceTable, empty_in: Mapping[int, str] = MappingProxyType({})) -> tuple[Change, ...]:
+def diff(known: TableFacts, now: SourceTable, empty_in: Mapping[int, str] = MappingProxyType({})) -> tuple[Change, ...]:
     """Return what changed since the accepted shape; `empty_in` are leaves without a row, with the snapshots that show it."""
     before = known.accepted.shape
     return (
@@ -138,7 +122,7 @@ def _unfit(now: SourceTable) -> Iterator[TableUnfit]:
         yield TableUnfit(why, "no-usable-identity", for_old_rows=True)
 
 
-def _columns(known: Known, now: SourceTable) -> Iterator[Change]:
+def _columns(known: TableFacts, now: SourceTable) -> Iterator[Change]:
     before, columns = known.accepted.shape, known.columns
     if before.qualified != now.qualified:
         yield TableRenamed(before.qualified, now.qualified)
@@ -240,7 +224,7 @@ def _changed_leaf(before: Shape, now: SourceTable, leaf: Leaf, *, strange: bool)
         yield "was altered and has a unique index: it may have had another replica identity for a while"
 
 
-def _key(known: Known, now: SourceTable) -> Iterator[KeyChanged]:
+def _key(known: TableFacts, now: SourceTable) -> Iterator[KeyChanged]:
     before = {column.attnum: column.name for column in known.columns if column.key}
     after = {column.attnum: column.name for column in now.columns if column.key}
     if before.keys() != after.keys() or known.identity != now.identity:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from penstock.contract.manifest import FileEntry
-from penstock.ledger.table_records import LoadRecord, TableRecord
+from penstock.ledger.table_records import LoadRecord
 from penstock.shapes.mirror_column import present
 from penstock.shapes.table_facts import TableFacts
 from penstock.shapes.timeline import RelationMapping, first_columns, marked
@@ -38,7 +38,7 @@ class Fit:
 
 
 def fit(
-    table: TableRecord | TableFacts,
+    table: TableFacts,
     relation: Relation,
     known: RelationMapping,
     overwritten: Collection[int] = (),
@@ -72,7 +72,7 @@ def fit(
 
 
 def _fit(
-    table: TableRecord | TableFacts,
+    table: TableFacts,
     named: tuple[str | None, ...],
     fields: Mapping[int, str],
     key: Collection[int],
@@ -95,12 +95,12 @@ def _fit(
     return Fit(named, key=tuple(fields[attnum] for attnum in key) if differs else None)
 
 
-def _own_key(table: TableRecord | TableFacts) -> tuple[int, ...]:
+def _own_key(table: TableFacts) -> tuple[int, ...]:
     return tuple(column.attnum for column in table.columns if column.key)
 
 
 def fetched_fit(
-    table: TableRecord | TableFacts, entry: FileEntry, fetches: Iterable[LoadRecord], overwritten: Collection[int]
+    table: TableFacts, entry: FileEntry, fetches: Iterable[LoadRecord], overwritten: Collection[int]
 ) -> Fit:
     """Say what fetched values are to a table: they come with the key of that time."""
     attnums = entry.attnums or ()
@@ -119,7 +119,7 @@ def overwritten(fetches: Iterable[LoadRecord], oid: int, last: int | None) -> fr
     return frozenset(attnum for each in later if last < each.lsn - 1 for attnum in each.attnums)
 
 
-def by_name(table: TableRecord | TableFacts, relation: Relation) -> tuple[int, ...] | None:
+def by_name(table: TableFacts, relation: Relation) -> tuple[int, ...] | None:
     """Return the attnums of a relation of which the catalog was not asked: its columns are the table's, or the first of them."""
     there = sorted(present(table.columns), key=lambda column: column.attnum)
     states = {column.attnum: (column.name, column.type.oid, column.type.typmod) for column in there}
@@ -139,7 +139,7 @@ def _followed(sent: RelationColumn, now: PgType) -> bool:
     return followed(before or _TEXTS.get(sent.type_oid) or _NAMED_TEXTS.get(sent.base, _UNKNOWN), now)
 
 
-def _unreadable(table: TableRecord | TableFacts, relation: Relation) -> str:
+def _unreadable(table: TableFacts, relation: Relation) -> str:
     known = {column.name for column in present(table.columns)}
     strange = [column.name for column in relation.columns if column.name not in known]
     if strange:

@@ -14,12 +14,13 @@ from penstock.errors import Trouble
 from penstock.lsn import Lsn
 from penstock.shapes.accepted import GonePartition
 from penstock.shapes.changes import LeafGone
-from penstock.shapes.diff import Known, diff, with_shown_defaults
+from penstock.shapes.diff import diff, with_shown_defaults
 from penstock.shapes.mirror_column import MirrorColumn, followed
 from penstock.shapes.reads import ColumnRead, LeafRead, column_read, leaf_read
 from penstock.shapes.rules import RULES
 from penstock.shapes.source_table import SourceTable
 from penstock.shapes.steps import ADDED_ONLY, Ask, Copy, Event, Evidence, Follow, Policy, Read, Wait
+from penstock.shapes.table_facts import TableFacts
 
 _START = Lsn(0)
 _NONE = Evidence()
@@ -56,7 +57,7 @@ class Plan:
 
 
 def plan(
-    known: Known,
+    known: TableFacts,
     now: SourceTable | None,
     evidence: Evidence = _NONE,
     policy: Policy = ADDED_ONLY,
@@ -102,7 +103,7 @@ def plan(
 
 
 def _columns_read(
-    known: Known, now: SourceTable, rest: Sequence[Read | Copy], followed_by: Sequence[Follow]
+    known: TableFacts, now: SourceTable, rest: Sequence[Read | Copy], followed_by: Sequence[Follow]
 ) -> ColumnRead | None:
     """Return the columns to read if these are all that is not followed."""
     reads = [step for step in rest if isinstance(step, Read) and step.leaf is None]
@@ -116,7 +117,7 @@ def _columns_read(
 
 
 def _leaves_read(
-    known: Known,
+    known: TableFacts,
     now: SourceTable,
     rest: Sequence[Read | Copy],
     gone: Sequence[GonePartition],

@@ -24,3 +24,8 @@ class TableFacts:
     columns: tuple[MirrorColumn, ...]
     accepted: Accepted
     renamed_to: tuple[str, ...] | None = None
+
+    @property
+    def qualified(self) -> str:
+        """Name the source table for a message."""
+        return f"{self.schema}.{self.name}"

@@ -171,7 +171,7 @@ def _of_columns(record: TableRecord, now: SourceTable, decided: Plan, read: Colu
     columns = refilled(decided.columns, record.columns, read.attnums) if read.whole else decided.columns
     text = f"the key and {', '.join(names)}" + ("" if read.whole else " of rows that hold a renamed label")
     change = SchemaChange(now.oid, "fetch-columns", f"{text} were fetched", {"columns": names})
-    facts = replace(record.facts, identity=now.identity, columns=columns, accepted=Accepted(now.shape))
+    facts = replace(record, identity=now.identity, columns=columns, accepted=Accepted(now.shape))
     return _Fetch(record, request, text, facts, change, followed_changes(record.oid, decided))
 
 
@@ -183,7 +183,5 @@ def _of_partitions(record: TableRecord, now: SourceTable, decided: Plan, read: L
     message = f"{text} were fetched, since {', '.join(read.changed) or 'nothing'} changed"
     change = SchemaChange(now.oid, "fetch-partitions", message, {"partitions": leaves, "changed": list(read.changed)})
     kept = tuple(replace(each, lsn=each.lsn or lsn) for each in read.kept)
-    facts = replace(
-        record.facts, identity=now.identity, columns=decided.columns, accepted=Accepted(now.shape, gone=kept)
-    )
+    facts = replace(record, identity=now.identity, columns=decided.columns, accepted=Accepted(now.shape, gone=kept))
     return _Fetch(record, request, text, facts, change, followed_changes(record.oid, decided))

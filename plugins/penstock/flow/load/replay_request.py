@@ -66,7 +66,7 @@ class Source:
         rows, size = sum(entry.rows for entry in files), sum(entry.bytes for entry in files)
         into = f"as of {self.goal} into {'.'.join(self.place)}" if self.goal else f"in place of {'.'.join(self.place)}"
         return (
-            f"{self.facts.schema}.{self.facts.name}: copy {self.copied.copy_id} at {self.copied.lsn} "
+            f"{self.facts.qualified}: copy {self.copied.copy_id} at {self.copied.lsn} "
             f"({several(self.copied.rows, 'row')}, {self.copied.bytes} bytes) and {several(len(self.windows), 'window')} since "
             f"({several(rows, 'change')}, {size} bytes), {into}"
         )
@@ -189,9 +189,8 @@ def saw(copied: LoadRecord, skipped: SkippedRecord) -> bool:
 
 def facts_since(ctx: Context, record: TableRecord, copied: LoadRecord) -> TableFacts:
     """Return what the table looked like from this copy on: as it is now, or as it was when the next copy replaced it."""
-    facts = record.facts
     if copied.copy_id == record.copy_id:
-        return facts
+        return record
     later = [
         each
         for each in ctx.ledger.loads.builds(ctx.name, states=["done"])
@@ -202,8 +201,8 @@ def facts_since(ctx: Context, record: TableRecord, copied: LoadRecord) -> TableF
     ]
     former = min(later, key=lambda each: each.lsn).former if later else None
     if former is None:
-        return facts
-    return replace(facts, identity=former.identity, columns=former.columns, renamed_to=None)
+        return record
+    return replace(record, identity=former.identity, columns=former.columns, renamed_to=None)
 
 
 def _require_no_lost_rows(record: TableRecord, found: Source) -> None:
@@ -234,7 +233,7 @@ def _require_files(ctx: Context, found: Source) -> None:
         if not ctx.landing.exists(entry.path):
             raise LakeError(
                 "range-unavailable",
-                f"expected the landing zone to have {entry.path}, which {found.facts.schema}.{found.facts.name} is built "
+                f"expected the landing zone to have {entry.path}, which {found.facts.qualified} is built "
                 "from, found none; restore the file, or resync the table",
             )
 

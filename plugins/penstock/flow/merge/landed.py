@@ -13,7 +13,7 @@ from penstock.contract.manifest import FileEntry
 from penstock.errors import LakeError
 from penstock.flow.context import Context
 from penstock.ledger.records import WindowRecord
-from penstock.ledger.table_records import LoadRecord, TableRecord
+from penstock.ledger.table_records import LoadRecord
 from penstock.lsn import Lsn
 from penstock.shapes.mapping import Fit, by_name, fetched_fit, fit, overwritten
 from penstock.shapes.pg_snapshot import Snapshot
@@ -28,7 +28,7 @@ class Landed:
     relations: Mapping[tuple[int, int], Sequence[KnownRelation]]
     fetches: Sequence[LoadRecord] = ()
 
-    def fit(self, table: TableRecord | TableFacts, entry: FileEntry, window: Lsn) -> Fit:
+    def fit(self, table: TableFacts, entry: FileEntry, window: Lsn) -> Fit:
         """Say what the rows of a file, in the window from a position on, are to a table."""
         later = overwritten(self.fetches, entry.oid, entry.max_commit_lsn)
         if entry.attnums is not None:

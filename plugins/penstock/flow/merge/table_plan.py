@@ -70,7 +70,7 @@ def build_plan(
     Raises LakeError: "schema-change" when a landed row does not belong into the table, "landing-file-missing".
     """
     goal = load.goal_lsn
-    files = list(fitting(ctx, load.facts, Snapshot.parse(load.snapshot), windows, known, goal=goal))
+    files = list(fitting(ctx, load, Snapshot.parse(load.snapshot), windows, known, goal=goal))
     refs = LandedFiles(ctx)
     cut_inside = goal is not None and any((entry.max_commit_lsn or 0) >= goal for entry, _ in files)
     overlap = any(window.from_lsn < load.lsn for window in windows)

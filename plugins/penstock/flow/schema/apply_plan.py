@@ -50,7 +50,7 @@ def apply(ctx: Context, known: Known, decided: Plan, accepted: Accepted) -> None
 
 def keep_open(ctx: Context, known: Known, accepted: Accepted) -> None:
     """Save a table as it was at the look before, which had to leave it open, with what is sure meanwhile."""
-    _save(ctx, known, replace(known.facts, accepted=accepted))
+    _save(ctx, known, replace(known, accepted=accepted))
 
 
 def _save(ctx: Context, known: Known, facts_now: TableFacts, events: Sequence[SchemaChange] = ()) -> None:
@@ -69,7 +69,7 @@ def followed_changes(oid: int, decided: Plan) -> list[SchemaChange]:
 
 def _with(known: Known, decided: Plan, accepted: Accepted) -> TableFacts:
     return replace(
-        known.facts,
+        known,
         columns=decided.columns,  # none where the last one was dropped
         identity=decided.identity or known.identity,
         accepted=accepted,

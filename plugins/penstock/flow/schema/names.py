@@ -131,7 +131,7 @@ def renamed(ctx: Context, known: TableRecord, table: SourceTable) -> TableFacts:
 
     A table that the lake does not have yet is called by its new name at once.
     """
-    facts, target = known.facts, ctx.pipeline.target(table.schema, table.name)
+    facts, target = known, ctx.pipeline.target(table.schema, table.name)
     named = replace(facts, schema=table.schema, name=table.name)
     if (known.schema, known.name) == (table.schema, table.name) or ctx.pipeline.lake.on_renamed_table == "keep":
         return named

@@ -276,32 +276,7 @@ def _without_publication(case: Migration) -> TableOutcome | None:
 
 def _record(ctx: Context, table: SourceTable) -> TableRecord:
     """Return a table as the ledger would know it once readers see it."""
-    facts = table_facts(ctx, table)
-    return TableRecord(
-        pipeline=ctx.name,
-        oid=facts.oid,
-        schema=facts.schema,
-        name=facts.name,
-        target=facts.target,
-        renamed_to=None,
-        state="ready",
-        identity=facts.identity,
-        columns=facts.columns,
-        accepted=facts.accepted,
-        copy_id=None,
-        complete_through=None,
-        snapshot_id=None,
-        paused_slug=None,
-        paused_reason=None,
-        remedy=None,
-        paused_from_state=None,
-        joined_lsn=None,
-        joined_xid=None,
-        left_lsn=None,
-        discard=False,
-        shows=None,
-        lake_columns=None,
-    )
+    return TableRecord(**vars(table_facts(ctx, table)), pipeline=ctx.name, state="ready")
 
 
 def _by_table(found: Sequence[TableOutcome]) -> list[TableOutcome]:
