@@ -42,7 +42,7 @@ class Lsn(int):
         from pydantic_core import core_schema  # noqa: PLC0415  # an executor of Spark has none
 
         return core_schema.no_info_plain_validator_function(
-            lambda value: value if isinstance(value, cls) else cls.parse(value),
+            lambda value: value if isinstance(value, cls) else cls.parse(str(value)),
             serialization=core_schema.to_string_ser_schema(),
         )
 

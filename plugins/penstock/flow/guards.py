@@ -10,88 +10,26 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
 
 from penstock.conditions import Directive, with_runbook
 from penstock.errors import ConfigError, LedgerError, PenstockError
 from penstock.flow.context import Context
-from penstock.ledger.records import PipelineRecord
+from penstock.ledger.records import ActivePipeline, PipelineRecord
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
 from penstock.source.server_info import ServerFacts
 from penstock.source.slot import SlotFacts
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedState:
-    """Hold what the ledger knows of a pipeline that has a slot."""
-
-    system_identifier: int
-    timeline: int
-    database: str
-    slot: str
-    publication: str
-    publication_oid: int
-    consistent_point: Lsn
-    position: Lsn
-    unproved_from: Lsn | None = None
-    """Where the source was found with another history, until it is proved to have the one that was read."""
-
-    @classmethod
-    def of(cls, record: PipelineRecord) -> ExpectedState:
-        """Read a ledger row; raises LedgerError("not-bootstrapped") where there is no slot yet."""
-        facts = (
-            record.system_identifier,
-            record.timeline,
-            record.publication_oid,
-            record.consistent_point,
-            record.position,
-        )
-        system_identifier, timeline, publication_oid, consistent_point, position = facts
-        if (
-            system_identifier is None
-            or timeline is None
-            or publication_oid is None
-            or consistent_point is None
-            or position is None
-        ):
-            raise LedgerError(
-                "not-bootstrapped", f"pipeline {record.name} has no slot yet: run bootstrap, or end its recovery"
-            )
-        return cls(
-            system_identifier,
-            timeline,
-            record.database,
-            record.slot,
-            record.publication,
-            publication_oid,
-            consistent_point,
-            position,
-            record.unproved_from,
-        )
-
-
-def running(ctx: Context) -> ExpectedState:
+def running(ctx: Context) -> ActivePipeline:
     """Return what the ledger knows of the pipeline; raises LedgerError when it cannot be worked on now."""
-    return expected(ctx.ledger.pipelines.get(ctx.name))
-
-
-def expected(record: PipelineRecord) -> ExpectedState:
-    """Return what is known of a pipeline that can be worked on now; raises LedgerError("pipeline-halted" | "not-bootstrapped")."""
-    if record.state == "halted":
-        raise LedgerError(
-            "pipeline-halted",
-            f"pipeline {record.name} was halted by {record.halted_slug}: {record.halted_reason} "
-            f"Follow docs/runbooks/{record.halted_slug}.md, then resume it",
-        )
-    return ExpectedState.of(record)
+    return ctx.ledger.pipelines.get(ctx.name).active()
 
 
 def require_running(ctx: Context) -> Lsn:
     """Return where a pipeline that runs has got to; raises LedgerError("pipeline-halted" | "not-bootstrapped")."""
-    running(ctx)
-    record = ctx.ledger.pipelines.get(ctx.name)
-    if record.state != "running" or record.position is None:
+    record = running(ctx)
+    if record.state != "running":
         raise LedgerError(
             "not-bootstrapped", f"expected pipeline {ctx.name} to run, but it is {record.state}; let its copy end first"
         )

@@ -11,7 +11,7 @@ from psycopg.types.json import Jsonb
 
 from penstock.codec import plain
 from penstock.errors import ConfigError, LedgerError
-from penstock.ledger.records import GapRecord, PipelineRecord, Publishing
+from penstock.ledger.records import ActivePipeline, GapRecord, PipelineRecord, Publishing
 from penstock.ledger.session import Part, Transaction, unknown
 from penstock.lsn import Lsn
 
@@ -181,23 +181,12 @@ def gaps(transaction: Transaction, name: str) -> list[GapRecord]:
     return transaction.records(GapRecord, "pipelines/gaps", name=name)
 
 
-def lock_active(transaction: Transaction, name: str, *, halted: bool = False) -> PipelineRecord:
+def lock_active(transaction: Transaction, name: str, *, halted: bool = False) -> ActivePipeline:
     """Lock a pipeline that has a slot and is not halted; raises LedgerError("pipeline-halted", "not-bootstrapped").
 
     With `halted` one that is halted will do.
     """
-    known = lock(transaction, name)
-    if known.state == "halted" and not halted:
-        raise LedgerError(
-            "pipeline-halted",
-            f"expected pipeline {name} to run, but it is halted by {known.halted_slug}: {known.halted_reason}; "
-            f"follow docs/runbooks/{known.halted_slug}.md, then resume it",
-        )
-    if known.position is None or known.state == "torn_down":
-        raise LedgerError(
-            "not-bootstrapped", f"expected pipeline {name} to have a slot, but it is {known.state}; bootstrap it"
-        )
-    return known
+    return lock(transaction, name).active(halted=halted)
 
 
 def _change(

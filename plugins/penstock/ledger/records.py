@@ -9,7 +9,9 @@ from typing import Any, ClassVar, Literal
 
 from typing_extensions import TypedDict
 
+from penstock.codec import record_of
 from penstock.contract.manifest import FileEntry
+from penstock.errors import LedgerError
 from penstock.lsn import Lsn
 
 PipelineState = Literal["new", "bootstrapping", "running", "halted", "torn_down"]
@@ -92,6 +94,45 @@ class PipelineRecord(Row):
     def withheld(self) -> tuple[str, ...]:
         """Name the kinds of change that the publication has sent and does not send any more."""
         return self.publishing.withheld if self.publishing else ()
+
+    def active(self, *, halted: bool = False) -> ActivePipeline:
+        """Return it as one that can be worked on now, with `halted` also where it is halted.
+
+        Raises LedgerError("pipeline-halted" | "not-bootstrapped").
+        """
+        if self.state == "halted" and not halted:
+            raise LedgerError(
+                "pipeline-halted",
+                f"expected pipeline {self.name} to run, but it is halted by {self.halted_slug}: {self.halted_reason}; "
+                f"follow docs/runbooks/{self.halted_slug}.md, then resume it",
+            )
+        if self.state == "torn_down":
+            raise self._without_slot()
+        return self.with_slot()
+
+    def with_slot(self) -> ActivePipeline:
+        """Return it as one that has a slot, or had; raises LedgerError("not-bootstrapped")."""
+        try:
+            return record_of(ActivePipeline, vars(self))
+        except ValueError:
+            raise self._without_slot() from None
+
+    def _without_slot(self) -> LedgerError:
+        return LedgerError(
+            "not-bootstrapped",
+            f"expected pipeline {self.name} to have a slot, but it is {self.state}; bootstrap it, or end its recovery",
+        )
+
+
+@dataclass(frozen=True)
+class ActivePipeline(PipelineRecord):
+    """Be a pipeline of which a slot is recorded."""
+
+    system_identifier: int
+    timeline: int
+    publication_oid: int
+    consistent_point: Lsn
+    position: Lsn
 
 
 @dataclass(frozen=True)

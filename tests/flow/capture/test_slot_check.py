@@ -16,22 +16,12 @@ from penstock.flow.capture.slot_check import (
     same_window,
     to_prove,
 )
-from penstock.flow.guards import ExpectedState
 from penstock.ledger.records import WindowRecord, WindowState
 from penstock.lsn import Lsn
 from penstock.source.server_info import Fate
-from tests.flow.health.cases import OWN, SERVER
+from tests.flow.health.cases import OWN, RECORD, SERVER
 
-KNOWN = ExpectedState(
-    system_identifier=7,
-    timeline=1,
-    database="shop",
-    slot="penstock_shop",
-    publication="penstock_shop",
-    publication_oid=16400,
-    consistent_point=Lsn(1000),
-    position=Lsn(5000),
-)
+KNOWN = replace(RECORD, publication_oid=16400, consistent_point=Lsn(1000), position=Lsn(5000)).with_slot()
 FOUND = SourceState(SERVER, replace(OWN, restart=Lsn(3000), confirmed=Lsn(5000)), 16400, Lsn(9000))
 GONE = replace(FOUND, slot=None)
 

@@ -15,8 +15,7 @@ from penstock.flow.capture import slot_check
 from penstock.flow.capture.slot_check import HistoryError, SourceState
 from penstock.flow.capture.window import asked, messages
 from penstock.flow.context import Context
-from penstock.flow.guards import ExpectedState
-from penstock.ledger.records import WindowRecord
+from penstock.ledger.records import ActivePipeline, WindowRecord
 from penstock.lsn import Lsn
 from penstock.source import peek, server_info, session, slot
 from penstock.source.peek import Logical, Request, Transaction
@@ -26,7 +25,7 @@ from penstock.wire.batch import StreamDigest
 _SKIPPED = "skipped-"
 
 
-def heal(ctx: Context, conn: SourceSession, known: ExpectedState, before: SourceState | None = None) -> None:
+def heal(ctx: Context, conn: SourceSession, known: ActivePipeline, before: SourceState | None = None) -> None:
     """Hold slot and ledger against each other, as the source was found; advance a slot that a server crash has set back, once it is proved to be that.
 
     What speaks against it is kept in the ledger until the windows since then are read again as they were staged. So neither
@@ -44,7 +43,7 @@ def heal(ctx: Context, conn: SourceSession, known: ExpectedState, before: Source
         raise
 
 
-def objection(ctx: Context, conn: SourceSession, known: ExpectedState) -> SourceError | None:
+def objection(ctx: Context, conn: SourceSession, known: ActivePipeline) -> SourceError | None:
     """Return what speaks against continuing, as far as that can be seen without moving the slot."""
     try:
         found = slot_check.read_state(conn, known)
@@ -56,14 +55,14 @@ def objection(ctx: Context, conn: SourceSession, known: ExpectedState) -> Source
     return None
 
 
-def require_past(ctx: Context, conn: SourceSession, known: ExpectedState) -> None:
+def require_past(ctx: Context, conn: SourceSession, known: ActivePipeline) -> None:
     """Raise SourceError("source-changed") where the source does not know a transaction that was landed."""
     xid = ctx.ledger.windows.newest_xid(ctx.name)
     if xid is not None:
         slot_check.same_past(xid, server_info.fate(conn, xid), known.position)
 
 
-def _advance_proved(ctx: Context, conn: SourceSession, known: ExpectedState, before: SourceState) -> None:
+def _advance_proved(ctx: Context, conn: SourceSession, known: ActivePipeline, before: SourceState) -> None:
     """Advance a slot that is behind the ledger, window by window, each read again and found to be the one that was staged.
 
     Raises SourceError("source-changed") where one is another, or cannot be read again; the slot then stays before it.
@@ -85,7 +84,7 @@ def _asked_again(options: str) -> tuple[str, Logical]:
     return origin, Logical.PASSED_OVER if ddl else Logical.UNSENT
 
 
-def skipped_digest(conn: SourceSession, known: ExpectedState, upto: Lsn, *, origin: str, logical: Logical) -> str:
+def skipped_digest(conn: SourceSession, known: ActivePipeline, upto: Lsn, *, origin: str, logical: Logical) -> str:
     """Return what stands for the digest of a window whose one transaction cannot be decoded: its id and place."""
     found = decodable(conn, known, upto, origin=origin, logical=logical)
     held = "undecodable" if found is None else ",".join(f"{each.xid}@{Lsn(each.lsn)}" for each in found)
@@ -93,7 +92,7 @@ def skipped_digest(conn: SourceSession, known: ExpectedState, upto: Lsn, *, orig
 
 
 def decodable(
-    conn: SourceSession, known: ExpectedState, upto: Lsn, *, origin: str, logical: Logical
+    conn: SourceSession, known: ActivePipeline, upto: Lsn, *, origin: str, logical: Logical
 ) -> list[Transaction] | None:
     """Return the transactions to `upto` as they are in binary form, None where that cannot be decoded either."""
     try:
@@ -104,7 +103,7 @@ def decodable(
     return None
 
 
-def _note_unproved(ctx: Context, conn: SourceSession, known: ExpectedState) -> None:
+def _note_unproved(ctx: Context, conn: SourceSession, known: ActivePipeline) -> None:
     """Record from where on the source is unproved: from where the slot stands, or from the earlier position that is recorded."""
     state = slot.read_slot(conn, known.slot)
     place = known.position if state is None or state.confirmed is None else state.confirmed
@@ -112,7 +111,7 @@ def _note_unproved(ctx: Context, conn: SourceSession, known: ExpectedState) -> N
     ctx.ledger.pipelines.note_unproved(ctx.name, place if unproved_from is None else Lsn(min(unproved_from, place)))
 
 
-def _prove(ctx: Context, conn: SourceSession, known: ExpectedState, window: WindowRecord) -> None:
+def _prove(ctx: Context, conn: SourceSession, known: ActivePipeline, window: WindowRecord) -> None:
     before = slot_check.read_state(conn, known)
     options = (window.digest or "").partition(":")[0]
     origin, logical = _asked_again(options.removeprefix(_SKIPPED))
@@ -127,7 +126,7 @@ def _prove(ctx: Context, conn: SourceSession, known: ExpectedState, window: Wind
     slot_check.same_window(window, now)
 
 
-def unreadable(ctx: Context, known: ExpectedState) -> SourceError | None:
+def unreadable(ctx: Context, known: ActivePipeline) -> SourceError | None:
     """Return what is wrong where the slot cannot be moved over the next window, None where it can. Raises SourceError."""
     timeout = ctx.pipeline.capture.statement_timeout
     with session.connect(ctx.source, what=f"{ctx.name}:wal", statement_timeout=timeout) as conn:
@@ -135,7 +134,7 @@ def unreadable(ctx: Context, known: ExpectedState) -> SourceError | None:
         return None if end <= known.position or is_passable(conn, known, end) else wal_unreadable(ctx, known.position)
 
 
-def is_passable(conn: SourceSession, known: ExpectedState, upto: Lsn) -> bool:
+def is_passable(conn: SourceSession, known: ActivePipeline, upto: Lsn) -> bool:
     """Return whether the server can move the slot to a position, by doing it with a copy of the slot. Raises SourceError."""
     try:
         with slot.copied(conn, known.slot) as copy:

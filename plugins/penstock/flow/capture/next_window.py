@@ -19,8 +19,7 @@ import pyarrow as pa
 
 from penstock.errors import PenstockError
 from penstock.flow.context import Context
-from penstock.flow.guards import ExpectedState
-from penstock.ledger.records import WindowRecord
+from penstock.ledger.records import ActivePipeline, WindowRecord
 from penstock.ledger.windows import WindowPace
 from penstock.lsn import Lsn
 from penstock.source import read_ahead
@@ -71,7 +70,7 @@ class NextWindow:
         """Return where the window ends that is read ahead."""
         return None if self._reading is None else self._reading.request.upto
 
-    def plan(self, conn: SourceSession, known: ExpectedState, after: Lsn, upto: Lsn, logical: Logical) -> None:
+    def plan(self, conn: SourceSession, known: ActivePipeline, after: Lsn, upto: Lsn, logical: Logical) -> None:
         """Note the window that follows the one that ends at `after`, as far as there is WAL for it and a slot to spare."""
         self._planned = None
         if self._is_on and upto > after and read_ahead.has_room(conn):

@@ -28,13 +28,13 @@ from penstock.flow.capture.slot_check import SourceState
 from penstock.flow.capture.window import Written, plan_window, sweep, write_window
 from penstock.flow.changelog import late_changes
 from penstock.flow.context import Context
-from penstock.flow.guards import ExpectedState, expected, slot_work
+from penstock.flow.guards import running, slot_work
 from penstock.flow.schema import resolve
 from penstock.flow.schema import run as schema
 from penstock.flow.schema.publication_options import follow_options
 from penstock.flow.schema.sync_publication import follow_patterns
 from penstock.flow.schema.sync_tables import follow_publication
-from penstock.ledger.records import WindowRecord
+from penstock.ledger.records import ActivePipeline, WindowRecord
 from penstock.ledger.windows import WindowContent, WindowPace, moved
 from penstock.lsn import Lsn
 from penstock.source import catalog_snapshot, ddl_trigger, publication, server_info, session, slot
@@ -151,7 +151,7 @@ def capture_window(
 class _Due:
     """Hold what a look at ledger and source has found, and the window that is planned, None where there is no new WAL."""
 
-    known: ExpectedState
+    known: ActivePipeline
     before: SourceState
     end: server_info.Position
     look: schema.Look
@@ -176,9 +176,8 @@ def _prepare(
     ctx: Context, conn: session.SourceSession, *, patterns: bool, limit: Lsn | None, ahead: Lsn | None
 ) -> _Due:
     """Hold ledger and source against each other, let them follow each other, and plan the window, to `ahead` where that is read."""
-    pipeline = ctx.ledger.pipelines.get(ctx.name)
-    record = expected(pipeline)
-    landing_mark.require(ctx, pipeline)
+    record = running(ctx)
+    landing_mark.require(ctx, record)
     end = server_info.position(conn)
     # after the position: so the catalog knows every column that the window can bring
     stamps = schema.unchanged_stamps(ctx)
@@ -219,11 +218,9 @@ def _reach(ctx: Context, recent: Sequence[WindowPace], position: Lsn, before: So
 
 def _judge_again(ctx: Context, conn: session.SourceSession, due: _Due) -> None:
     """Judge everything again between peek and staging: what another session did meanwhile may have cost us changes."""
-    pipeline = ctx.ledger.pipelines.get(ctx.name)
-    if (
-        standing := expected(pipeline).position
-    ) != due.known.position:  # another run, because this one has lost the lock
-        raise moved(ctx.name, due.known.position, standing)
+    pipeline = running(ctx)
+    if pipeline.position != due.known.position:  # another run, because this one has lost the lock
+        raise moved(ctx.name, due.known.position, pipeline.position)
     published = publication.read_publication(conn, due.known.publication)
     now = slot_check.read_rest(conn, due.known, published, server_info.flushed(conn))
     slot_check.judge_again(due.known, due.before, now)

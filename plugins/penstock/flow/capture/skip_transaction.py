@@ -22,7 +22,8 @@ from penstock.flow.capture.slot_check import SourceState
 from penstock.flow.capture.window import plan_window
 from penstock.flow.changelog import late_changes
 from penstock.flow.context import Context
-from penstock.flow.guards import ExpectedState, running, slot_work
+from penstock.flow.guards import running, slot_work
+from penstock.ledger.records import ActivePipeline
 from penstock.ledger.skips import LeftOut
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
@@ -141,7 +142,7 @@ def _leave_out(ctx: Context, offender: Offender) -> bool:
 
 
 @contextmanager
-def _standing(ctx: Context) -> Iterator[tuple[SourceSession, ExpectedState, SourceState]]:
+def _standing(ctx: Context) -> Iterator[tuple[SourceSession, ActivePipeline, SourceState]]:
     """Hold the pipeline's lock on a session with the memory of a peek, slot and ledger at one position."""
     settings = ctx.pipeline.capture
     with session.connect(ctx.source, what=f"{ctx.name}:skip", statement_timeout=settings.statement_timeout) as conn:
@@ -153,7 +154,7 @@ def _standing(ctx: Context) -> Iterator[tuple[SourceSession, ExpectedState, Sour
             yield conn, known, before
 
 
-def _decodes(ctx: Context, conn: SourceSession, known: ExpectedState, upto: Lsn) -> bool:
+def _decodes(ctx: Context, conn: SourceSession, known: ActivePipeline, upto: Lsn) -> bool:
     none = ctx.pipeline.source.origin == "none"
     return peek.decodes(conn, Request(known.slot, known.publication, upto, none, _logical(ctx)))
 
@@ -163,7 +164,7 @@ def _logical(ctx: Context) -> Logical:
     return Logical.PASSED_OVER if ctx.pipeline.source.ddl_trigger else Logical.UNSENT
 
 
-def _offender(ctx: Context, conn: SourceSession, known: ExpectedState, end: Lsn) -> Offender:
+def _offender(ctx: Context, conn: SourceSession, known: ActivePipeline, end: Lsn) -> Offender:
     """Halve the window until the first place is found whose transaction cannot be decoded."""
 
     def fails(place: int) -> bool:

@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from penstock.errors import SourceError
-from penstock.flow.guards import ExpectedState
-from penstock.ledger.records import WindowRecord
+from penstock.ledger.records import ActivePipeline, WindowRecord
 from penstock.lsn import Lsn
 from penstock.source import publication, server_info, slot
 from penstock.source.publication import PublicationFacts
@@ -53,27 +52,27 @@ class SourceState:
         return self.slot.restart if self.slot else None
 
 
-def read_state(conn: SourceSession, known: ExpectedState) -> SourceState:
+def read_state(conn: SourceSession, known: ActivePipeline) -> SourceState:
     """Read from the source what the verdict needs; raises SourceError."""
     return read_rest(conn, known, publication.read_publication(conn, known.publication), server_info.flushed(conn))
 
 
 def read_rest(
-    conn: SourceSession, known: ExpectedState, published: PublicationFacts | None, flushed: Lsn
+    conn: SourceSession, known: ActivePipeline, published: PublicationFacts | None, flushed: Lsn
 ) -> SourceState:
     """Read what the verdict needs besides the publication and the end of the WAL, which were read a moment ago."""
     found = server_info.read_server(conn), slot.read_slot(conn, known.slot)
     return SourceState(*found, published.oid if published else None, flushed)
 
 
-def judge(known: ExpectedState, found: SourceState) -> Lsn | None:
+def judge(known: ActivePipeline, found: SourceState) -> Lsn | None:
     """Return the position to which the slot must first be advanced, or None; raise SourceError to halt."""
     _same_server(known, found)
     same_publication(known, found.publication_oid)
     return _position(known, found, _usable_slot(known, found.slot))
 
 
-def provable(known: ExpectedState, found: SourceState) -> None:
+def provable(known: ActivePipeline, found: SourceState) -> None:
     """Raise HistoryError where the source's history is unproved and cannot be proved: no window is left to read again.
 
     A slot that was moved over the unproved WAL proves nothing, nor does WAL that has grown past the ledger since.
@@ -88,7 +87,7 @@ def provable(known: ExpectedState, found: SourceState) -> None:
         )
 
 
-def to_prove(known: ExpectedState, start: Lsn, windows: Sequence[WindowRecord]) -> list[WindowRecord]:
+def to_prove(known: ActivePipeline, start: Lsn, windows: Sequence[WindowRecord]) -> list[WindowRecord]:
     """Return the staged windows between a slot that is behind and the ledger; raise SourceError unless they lead from one to the other."""
     staged = [window for window in windows if window.state != "planned" and window.upto_lsn <= known.position]
     ends = [start, *(window.upto_lsn for window in staged)]
@@ -119,7 +118,7 @@ def same_past(xid: int, fate: Fate, position: Lsn) -> None:
         raise HistoryError.of(f"transaction {xid}, which is staged before {position}, to be committed", came)
 
 
-def judge_again(known: ExpectedState, before: SourceState, now: SourceState) -> None:
+def judge_again(known: ActivePipeline, before: SourceState, now: SourceState) -> None:
     """Raise SourceError unless the source stands after a peek as it did before: then the window is whole.
 
     A slot never moves back by itself, and a new one begins beyond the ledger. So one that stands where it stood was not
@@ -135,7 +134,7 @@ def judge_again(known: ExpectedState, before: SourceState, now: SourceState) -> 
         )
 
 
-def same_publication(known: ExpectedState, oid: int | None) -> None:
+def same_publication(known: ActivePipeline, oid: int | None) -> None:
     """Raise SourceError("publication-missing") unless the publication is the one that the ledger knows.
 
     Checked before and after a peek: then it existed all along, and no change of the window was left out. (PostgreSQL
@@ -151,7 +150,7 @@ def same_publication(known: ExpectedState, oid: int | None) -> None:
     )
 
 
-def _same_server(known: ExpectedState, found: SourceState) -> None:
+def _same_server(known: ActivePipeline, found: SourceState) -> None:
     facts = (
         ("system identifier", known.system_identifier, found.server.system_identifier),
         ("timeline", known.timeline, found.server.timeline),
@@ -166,7 +165,7 @@ def _same_server(known: ExpectedState, found: SourceState) -> None:
             )
 
 
-def _usable_slot(known: ExpectedState, found: SlotFacts | None) -> Lsn:
+def _usable_slot(known: ActivePipeline, found: SlotFacts | None) -> Lsn:
     """Return where a slot stands that can be read."""
     if found is None:
         raise SourceError(
@@ -189,7 +188,7 @@ def _usable_slot(known: ExpectedState, found: SlotFacts | None) -> Lsn:
     return found.confirmed
 
 
-def _position(known: ExpectedState, found: SourceState, confirmed: Lsn) -> Lsn | None:
+def _position(known: ActivePipeline, found: SourceState, confirmed: Lsn) -> Lsn | None:
     if found.flushed < known.position:
         # a standby may replay from an earlier place when it starts again, and then it has the same history
         refused = SourceError if found.server.in_recovery else HistoryError

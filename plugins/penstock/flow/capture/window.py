@@ -18,12 +18,11 @@ from penstock.flow.capture.next_window import NextWindow
 from penstock.flow.capture.prefetch import prefetch
 from penstock.flow.capture.slot_check import SourceState
 from penstock.flow.context import Context
-from penstock.flow.guards import ExpectedState
 from penstock.landing import layout
 from penstock.landing.writer import Closing, FileWriter, close_all
 from penstock.landing.zone import LandingZone
 from penstock.ledger import new_attempt
-from penstock.ledger.records import WindowRecord
+from penstock.ledger.records import ActivePipeline, WindowRecord
 from penstock.lsn import Lsn
 from penstock.shapes.ddl_message import DdlLog
 from penstock.shapes.landed_window import Landed
@@ -44,7 +43,7 @@ def sweep(ctx: Context, attempts: Sequence[WindowRecord]) -> None:
 
 
 def plan_window(
-    ctx: Context, known: ExpectedState, end: server_info.Position, upto: Lsn, before: SourceState
+    ctx: Context, known: ActivePipeline, end: server_info.Position, upto: Lsn, before: SourceState
 ) -> WindowRecord:
     """Plan the window that follows, to the next barrier at most, in place of what a dead run has left."""
     dead = ctx.ledger.windows.all(ctx.name, state="planned")
@@ -63,7 +62,7 @@ def plan_window(
 
 
 def messages(
-    ctx: Context, known: ExpectedState, upto: Lsn, *, origin: str, logical: Logical
+    ctx: Context, known: ActivePipeline, upto: Lsn, *, origin: str, logical: Logical
 ) -> Iterator[pa.BinaryArray]:
     """Peek the messages from where the slot stands to `upto`, with the option `origin`: `any` or `none`; raises SourceError."""
     request = Request(known.slot, known.publication, upto, origin == "none", logical)
@@ -87,7 +86,7 @@ class Written:
 
 def write_window(
     ctx: Context,
-    known: ExpectedState,
+    known: ActivePipeline,
     window: WindowRecord,
     following: NextWindow | None,
     *,

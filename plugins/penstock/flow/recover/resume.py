@@ -14,7 +14,7 @@ from penstock.contract.manifest import FileEntry
 from penstock.errors import ConfigError, LakeError
 from penstock.flow.capture import run as capture
 from penstock.flow.context import Context
-from penstock.flow.guards import ExpectedState, slot_work, tables_by_name
+from penstock.flow.guards import slot_work, tables_by_name
 from penstock.flow.health import alarms
 from penstock.flow.merge import lake_state
 from penstock.flow.merge.landed import landed_relations
@@ -83,7 +83,7 @@ def _require_repaired(ctx: Context, record: PipelineRecord) -> None:
         session.connect(ctx.source, what=f"{ctx.name}:resume", statement_timeout=timeout) as conn,
         slot_work(ctx),
     ):
-        known = ExpectedState.of(record)
+        known = record.with_slot()
         capture.heal(ctx, conn, known)
     if record.halted_slug == "wal-unreadable" and (unread := capture.unreadable(ctx, known)):
         raise unread

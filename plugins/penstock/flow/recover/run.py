@@ -16,7 +16,7 @@ from penstock.flow import archives, check, guards
 from penstock.flow.capture import run as capture
 from penstock.flow.check import Finding
 from penstock.flow.context import Context
-from penstock.flow.guards import ExpectedState, slot_work
+from penstock.flow.guards import slot_work
 from penstock.flow.merge import lake_state
 from penstock.flow.merge.publish import adopt_half_published
 from penstock.ledger.records import CutRecord, PipelineRecord
@@ -63,7 +63,7 @@ def assess(ctx: Context) -> Outlook:
         (status,), (_, unmerged) = panel.pipelines(ctx.name), panel.window_totals(ctx.name)
         newest = next((each for each in panel.windows(ctx.name) if each["upto_lsn"] == record.position), None)
     if record.era == 1 or record.state != "bootstrapping":
-        ExpectedState.of(record)  # else there is nothing yet that could be recovered
+        record.with_slot()  # else there is nothing yet that could be recovered
     with session.connect(ctx.source, what=f"{ctx.name}:recover") as conn:
         server, end = server_info.read_server(conn), server_info.position(conn)
         problem: PenstockError | None = _problem(ctx, conn, record)
@@ -79,7 +79,7 @@ def assess(ctx: Context) -> Outlook:
         and (record.state != "halted" or record.halted_slug == _UNREADABLE)
         and record.position is not None
     ):
-        problem = capture.unreadable(ctx, ExpectedState.of(record))
+        problem = capture.unreadable(ctx, record.with_slot())
     if problem is None and record.state != "halted":
         raise _sound(record)
     slug = problem.slug if problem else record.halted_slug or ""
@@ -160,7 +160,7 @@ def new_era(ctx: Context) -> None:
 
 
 def _problem(ctx: Context, conn: session.SourceSession, record: PipelineRecord) -> SourceError | None:
-    return None if record.position is None else capture.objection(ctx, conn, ExpectedState.of(record))
+    return None if record.position is None else capture.objection(ctx, conn, record.with_slot())
 
 
 def _resumable(record: PipelineRecord, found: SlotFacts | None) -> str:
