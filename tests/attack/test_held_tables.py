@@ -119,7 +119,9 @@ def test_what_reads_no_rows_of_a_held_table_does_not_wait_for_it(landing_env: Pi
     landing_env.capture()
     name = landing_env.ctx.pipeline.publication
     (t,) = (table for table in landing_env.tables if table.name == "t")
-    landing_env.ctx.ledger.tables.stop(landing_env.name, t.oid, Trouble.usual("schema-change", "a column was renamed"))
+    landing_env.ctx.ledger.tables.stop(
+        landing_env.name, {t.oid: Trouble.usual("schema-change", "a column was renamed")}
+    )
 
     with holding(landing_env, "prepared", "commit"):
         assert {each.slug for each in judge_pipeline(landing_env.ctx).findings} == {"table-paused"}

@@ -237,7 +237,7 @@ def test_a_table_paused_for_another_reason_keeps_it_in_words(landing_env16: Pipe
     name = own(landing_env16)
     (table,) = (each for each in landing_env16.tables if each.name == "t")
     landing_env16.ctx.ledger.tables.stop(
-        landing_env16.name, table.oid, Trouble.usual("divergence", "a row was not there")
+        landing_env16.name, {table.oid: Trouble.usual("divergence", "a row was not there")}
     )
 
     reasons = captured(landing_env16, f"create role new_owner superuser; alter publication {name} owner to new_owner")

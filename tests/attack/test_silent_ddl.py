@@ -470,7 +470,7 @@ def test_what_changed_while_a_table_was_paused_is_found_when_it_is_resumed(
     begin(landing_env16, ROOT.format(t="root"))
     landing_env16.capture()
     (record,) = landing_env16.tables
-    landing_env16.ctx.ledger.tables.stop(landing_env16.name, record.oid, Trouble.usual(slug, "for this test"))
+    landing_env16.ctx.ledger.tables.stop(landing_env16.name, {record.oid: Trouble.usual(slug, "for this test")})
     landing_env16.sql("truncate root_1")
     landing_env16.land("insert into root values (1, 1)")
     landing_env16.land("select pg_current_xact_id()")

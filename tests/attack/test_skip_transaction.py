@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.errors import LakeError, LedgerError, SourceError
+from penstock.errors import LakeError, LedgerError, SourceError, Trouble
 from penstock.flow.capture import skip_transaction
 from penstock.flow.capture.skip_transaction import Offender
 from penstock.flow.guards import record_errors
@@ -15,7 +15,7 @@ from penstock.flow.load import run as rebuild
 from penstock.flow.load.replay_request import Replay
 from penstock.flow.recover import resume
 from penstock.flow.recover import run as recover
-from penstock.ledger.changelogs import MissingRecord
+from penstock.ledger.records import SkippedRecord
 from penstock.lsn import Lsn
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Server
@@ -56,7 +56,7 @@ def write(env: PipelineEnv, megabytes: int) -> None:
     env.flush()
 
 
-def missed(env: PipelineEnv, start: datetime, end: datetime) -> list[MissingRecord]:
+def missed(env: PipelineEnv, start: datetime, end: datetime) -> list[SkippedRecord]:
     return list(env.ctx.ledger.changelogs.interval_work(env.name, from_time=start, upto_time=end).missing)
 
 
@@ -98,9 +98,13 @@ def test_a_transaction_that_cannot_be_decoded_is_left_out_and_only_its_tables_wa
     assert landed(landing_env16, "t", "id") == at_source(landing_env16, "t", "id")
     assert landed(landing_env16, "other", "id") == at_source(landing_env16, "other", "id")
     assert {"1", "3"} == set(landed(landing_env16, "big", "id")), "only the one transaction is left out"
-    (skipped,) = landing_env16.ctx.ledger.skips.all(landing_env16.name)
+    (skipped,) = landing_env16.ctx.ledger.windows.skipped(landing_env16.name)
     assert (skipped.lsn, len(skipped.oids)) == (found.lsn, 2)
     with pytest.raises(LakeError, match=r"transaction-skipped.*only a new copy"):
+        resume.resume_table(landing_env16.ctx, "public.big")
+    later = dict.fromkeys(skipped.oids, Trouble.usual("divergence", "a pause that comes later hides nothing"))
+    landing_env16.ctx.ledger.tables.stop(landing_env16.name, later)
+    with pytest.raises(LakeError, match=r"divergence.*only a new copy"):
         resume.resume_table(landing_env16.ctx, "public.big")
     assert skip_transaction.find_offender(landing_env16.ctx) is None
 
@@ -120,7 +124,7 @@ def test_where_no_form_of_it_can_be_decoded_all_tables_wait_for_a_copy(landing_e
 
     assert set(states(landing_env16).values()) == {"paused"}
     assert landed(landing_env16, "t", "id") == at_source(landing_env16, "t", "id")
-    (skipped,) = landing_env16.ctx.ledger.skips.all(landing_env16.name)
+    (skipped,) = landing_env16.ctx.ledger.windows.skipped(landing_env16.name)
     assert (skipped.lsn, skipped.xid) == (found.lsn, None)
 
 
@@ -150,7 +154,7 @@ def test_where_everything_decodes_nothing_is_left_out(landing_env16: PipelineEnv
 
     assert skip_transaction.find_offender(landing_env16.ctx) is None
     assert skip_transaction.skip(landing_env16.ctx) is None
-    assert landing_env16.ctx.ledger.skips.all(landing_env16.name) == []
+    assert landing_env16.ctx.ledger.windows.skipped(landing_env16.name) == []
 
 
 @pytest.mark.slow
@@ -250,7 +254,7 @@ def test_the_changelogs_of_its_tables_say_in_its_place_that_the_transaction_is_m
         assert [row["op"] for row in logged(env16, table, start, end)] == list(ops), table
     (row,) = (row for row in logged(env16, "big", start, end) if row["op"] == "S")
     assert (row["commit_lsn"], row["era"], row["ordinal"]) == (found.lsn, 1, 0)
-    assert row["xid"] == env16.ctx.ledger.skips.all(env16.name)[0].xid
+    assert row["xid"] == env16.ctx.ledger.windows.skipped(env16.name)[0].xid
     assert (row["new"], row["old"], row["unknown"]) == (None, None, None)
     message = messages(env16, "transaction-skipped")[-1]
     assert f"the transaction that committed at {found.lsn}" in message
@@ -280,7 +284,7 @@ def test_a_resync_brings_the_rows_of_the_transaction_and_an_older_copy_is_no_lon
     replay_request.sources(env16.ctx, Replay(("public.big",)))
     with pytest.raises(LakeError, match="range-unavailable"):
         replay_request.sources(
-            env16.ctx, Replay(("public.big",), from_=str(env16.ctx.ledger.skips.all(env16.name)[0].lsn))
+            env16.ctx, Replay(("public.big",), from_=str(env16.ctx.ledger.windows.skipped(env16.name)[0].lsn))
         )
 
 

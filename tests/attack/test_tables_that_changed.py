@@ -50,7 +50,7 @@ def test_only_a_pause_that_a_copy_answers_is_answered_by_one(landing_env16: Pipe
     begin(landing_env16)
     (table,) = landing_env16.tables
     for slug in ("foreign-commit", "divergence", "misfit-refused"):
-        landing_env16.ctx.ledger.tables.stop(landing_env16.name, table.oid, Trouble.usual(slug, "x"))
+        landing_env16.ctx.ledger.tables.stop(landing_env16.name, {table.oid: Trouble.usual(slug, "x")})
         assert waiting.tables_to_announce(landing_env16.ctx) == []
         assert to_copy(landing_env16.ctx, None) == []
 

@@ -254,7 +254,7 @@ def test_resync_and_replay_run_by_airflow_rebuild_tables(
     deployed.sql("alter table t rename name to title; insert into t values (3, 'three'); delete from t where id = 1")
     run("capture", deployed)
     (table,) = deployed.tables
-    deployed.ctx.ledger.tables.stop(deployed.name, table.oid, Trouble.usual("divergence", "a person says so"))
+    deployed.ctx.ledger.tables.stop(deployed.name, {table.oid: Trouble.usual("divergence", "a person says so")})
     assert states(run("replay", deployed, tables=["public.t"]))["look"] == "failed"
 
     done = dict.fromkeys(("look", "build", "switch"), "success")
@@ -302,7 +302,7 @@ def test_a_verification_triggers_the_merge_or_says_that_it_is_paused(
 
     begin(deployed)
     (table,) = deployed.tables
-    deployed.ctx.ledger.tables.stop(deployed.name, table.oid, Trouble.usual("schema-change", "for this test"))
+    deployed.ctx.ledger.tables.stop(deployed.name, {table.oid: Trouble.usual("schema-change", "for this test")})
     run("merge", deployed)  # from now on Airflow knows it
     said: list[str | None] = []
 
@@ -406,7 +406,7 @@ def test_a_merge_with_nothing_due_ends_at_its_plan(deployed: PipelineEnv) -> Non
     bootstrap.prepare(begin_without_tables)
     bootstrap.copy(deployed.ctx, copy_without_spark)
     for table in deployed.tables:
-        deployed.ctx.ledger.tables.stop(deployed.name, table.oid, Trouble.usual("schema-change", "for this test"))
+        deployed.ctx.ledger.tables.stop(deployed.name, {table.oid: Trouble.usual("schema-change", "for this test")})
 
     assert states(run("merge", deployed)) == {"plan": "success", "spark": "skipped", "publish": "skipped"}
 
@@ -451,10 +451,10 @@ def test_a_transaction_that_cannot_be_decoded_is_only_named_until_it_is_to_be_le
     found = {table.name: (table.state, table.paused_slug) for table in deployed.tables}
     assert found == {"big": ("paused", "transaction-skipped"), "t": ("copied", None)}
     assert sum(window.rows for window in deployed.ctx.ledger.windows.all(deployed.name)) == 2
-    assert len(deployed.ctx.ledger.skips.all(deployed.name)) == 1
+    assert len(deployed.ctx.ledger.windows.skipped(deployed.name)) == 1
 
     assert states(run("skip_transaction", deployed, dry_run=False)) == {"skip": "success"}, "nothing is in the way"
-    assert len(deployed.ctx.ledger.skips.all(deployed.name)) == 1
+    assert len(deployed.ctx.ledger.windows.skipped(deployed.name)) == 1
 
 
 def test_a_skip_takes_no_other_word_for_its_dry_run_than_yes_or_no(deployed: PipelineEnv) -> None:

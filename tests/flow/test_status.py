@@ -94,12 +94,12 @@ def test_a_lake_that_is_late_is_said_though_no_alarm_is_open(running: PipelineEn
 
 def test_a_table_that_is_copied_again_by_itself_waits_for_no_person(running: PipelineEnv) -> None:
     ((oid,),) = running.source.execute("select 'item'::regclass::oid::bigint")
-    running.ctx.ledger.tables.stop(running.name, oid, Trouble.usual("schema-change", "a column changed."))
+    running.ctx.ledger.tables.stop(running.name, {oid: Trouble.usual("schema-change", "a column changed.")})
     found = status.status(running.ctx)
     assert (found.is_well, found.waits_for_a_person) == (False, False)
 
     running.ctx.ledger.tables.resume(running.name, oid)
-    running.ctx.ledger.tables.stop(running.name, oid, Trouble.usual("divergence", "it diverges."))
+    running.ctx.ledger.tables.stop(running.name, {oid: Trouble.usual("divergence", "it diverges.")})
     assert status.status(running.ctx).waits_for_a_person
 
 

@@ -203,7 +203,7 @@ def test_late_changes_are_counted_on_the_fill_that_lacks_them_and_no_later_one(l
 def test_work_on_an_interval_holds_dropped_and_paused_tables_too(ledger: Ledger, name: str) -> None:
     begun(ledger, name)
     ledger.tables.save(name, [facts(1, "a"), facts(2, "b")])
-    ledger.tables.stop(name, 1, Trouble.usual("schema-change", "for this test"))
+    ledger.tables.stop(name, {1: Trouble.usual("schema-change", "for this test")})
     set_state(ledger, name, 2, "dropped")
 
     work = ledger.changelogs.interval_work(name, from_time=hour(0), upto_time=hour(1))

@@ -48,7 +48,7 @@ def test_the_status_shows_everything_at_once(ledger: Ledger, ready: str) -> None
     stage(ledger, ready, START + 20, plan(ledger, ready, START + 20, START + 30), files=[entry(1, rows=2, size=20)])
     plan(ledger, ready, START + 30, START + 40)
     ledger.tables.save(ready, [facts(3, "c")])
-    ledger.tables.stop(ready, 2, Trouble.usual("divergence", "x"))
+    ledger.tables.stop(ready, {2: Trouble.usual("divergence", "x")})
 
     with ledger.session(), ledger.page.panels() as panel:
         (status,) = panel.pipelines(ready)

@@ -130,7 +130,7 @@ def test_a_look_notes_how_the_lake_stands_and_counts_the_cuts_since_the_one_befo
     ledger.outcomes.spent(ready, "merge", seconds=5, cpu_seconds=3)
     capture(ledger, ready, int(START), int(START) + 8)
     publish(ledger, ready, Lsn(START + 8), [])
-    ledger.tables.stop(ready, 2, Trouble.usual("schema-change", "it changed"))
+    ledger.tables.stop(ready, {2: Trouble.usual("schema-change", "it changed")})
     last = looked()
 
     assert [first[each] for each in ("behind_median_seconds", "behind_worst_seconds", "cuts")] == [[300], [300], [0]], (

@@ -43,7 +43,7 @@ def test_only_old_windows_that_every_table_has_merged_are_forgotten(ledger: Ledg
 def test_a_window_that_some_table_still_needs_is_not_forgotten(ledger: Ledger, ready: str) -> None:
     for from_, max_xid in ((START, 699), (START + 10, 700)):
         capture(ledger, ready, from_, from_ + 10, files=[entry(1, max_xid=max_xid)])
-    ledger.tables.stop(ready, 2, Trouble.usual("divergence", "x"))
+    ledger.tables.stop(ready, {2: Trouble.usual("divergence", "x")})
     publish(ledger, ready, Lsn(START + 20), [PublishedTable(1)])
     assert forgotten(ledger, ready) == []
 

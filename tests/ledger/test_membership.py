@@ -64,9 +64,9 @@ def test_a_paused_table_is_announced_ever_more_rarely_also_when_it_is_paused_aga
         with ledger.transaction() as transaction:
             transaction.connection.execute(f"update penstock.table set announced_at = {moved}".encode())
 
-    ledger.tables.stop(ready, 2, Trouble.usual("foreign-commit", "x"))
+    ledger.tables.stop(ready, {2: Trouble.usual("foreign-commit", "x")})
     assert ring(ledger, ready, **ten) == []
-    ledger.tables.stop(ready, 2, trouble)
+    ledger.tables.stop(ready, {2: trouble})
     assert ring(ledger, ready, every=timedelta(minutes=10)) == [], "where a person decides"
 
     rings = []
@@ -74,7 +74,7 @@ def test_a_paused_table_is_announced_ever_more_rarely_also_when_it_is_paused_aga
         if ring(ledger, ready, **ten):
             rings.append(minute)
             ledger.tables.resume(ready, 2)  # a copy was switched, and is of no use
-            ledger.tables.stop(ready, 2, trouble)
+            ledger.tables.stop(ready, {2: trouble})
         age(1)
     assert rings[:2] == [0, 10]
     assert len(rings) == 5, rings
@@ -82,7 +82,7 @@ def test_a_paused_table_is_announced_ever_more_rarely_also_when_it_is_paused_aga
 
     ledger.tables.resume(ready, 2)
     age(200)
-    ledger.tables.stop(ready, 2, trouble)
+    ledger.tables.stop(ready, {2: trouble})
     assert ring(ledger, ready, **ten) == [2]
     age(10)
     assert ring(ledger, ready, **ten) == [2], "a new series"
@@ -107,7 +107,7 @@ def test_a_table_that_left_is_merged_through_where_it_was_published_and_no_furth
 
 def test_a_table_that_is_merged_as_far_or_was_never_merged_is_dropped_at_once(ledger: Ledger, ready: str) -> None:
     join(ledger, ready, 3, "c")
-    ledger.tables.stop(ready, 2, Trouble.usual("divergence", "x"))
+    ledger.tables.stop(ready, {2: Trouble.usual("divergence", "x")})
     leave(ledger, ready, 1, START)
     leave(ledger, ready, 2)
     leave(ledger, ready, 3)
@@ -118,7 +118,7 @@ def test_a_table_that_is_merged_as_far_or_was_never_merged_is_dropped_at_once(le
 
 def test_a_leaving_table_that_a_merge_pauses_is_dropped_at_the_next_look(ledger: Ledger, ready: str) -> None:
     leave(ledger, ready, 2)
-    ledger.tables.stop(ready, 2, Trouble.usual("foreign-commit", "x"))
+    ledger.tables.stop(ready, {2: Trouble.usual("foreign-commit", "x")})
     assert states(ledger, ready)[2] == "paused"
     leave(ledger, ready, 2, Lsn(START + 20))
 

@@ -136,7 +136,7 @@ def test_a_cut_before_what_a_table_already_has_is_refused(ledger: Ledger, lake_r
 
 def test_a_table_that_was_paused_meanwhile_stops_the_publish(ledger: Ledger, lake_rows: Lake, due: str) -> None:
     attempt = ledger.merges.begin(due)
-    ledger.tables.stop(due, 2, Trouble.usual("divergence", "by hand"))
+    ledger.tables.stop(due, {2: Trouble.usual("divergence", "by hand")})
 
     with pytest.raises(LedgerError, match=r"but \[2\] were paused"):
         publish(ledger, lake_rows, due, attempt, lake_rows.add("a"))
@@ -168,15 +168,10 @@ def test_a_copy_is_loaded_by_the_cut_that_names_it_and_no_other(ledger: Ledger, 
 
 
 def test_tables_that_spark_had_to_pause_stay_behind(ledger: Ledger, lake_rows: Lake, due: str) -> None:
-    cut = publish(
-        ledger,
-        lake_rows,
-        due,
-        ledger.merges.begin(due),
-        lake_rows.add("a"),
-        tables=[PublishedTable(1, 21)],
-        stopped={2: Trouble("divergence", "a change without its row", "resume")},
-    )
+    attempt, pointers = ledger.merges.begin(due), lake_rows.add("a")
+    with ledger.together(due):
+        ledger.tables.stop(due, {2: Trouble("divergence", "a change without its row", "resume")})
+        cut = publish(ledger, lake_rows, due, attempt, pointers, tables=[PublishedTable(1, 21)])
 
     assert [(entry["oid"], entry["state"], entry["complete_through"]) for entry in cut.tables] == [
         (1, "ready", str(END)),
@@ -342,7 +337,7 @@ def test_adopting_fences_a_merge_that_was_planned_without_it(ledger: Ledger, lak
 
 def test_adopting_keeps_the_states_that_need_a_person(ledger: Ledger, due: str) -> None:
     attempt = ledger.merges.begin(due)
-    ledger.tables.stop(due, 1, Trouble.usual("divergence", "by hand"))
+    ledger.tables.stop(due, {1: Trouble.usual("divergence", "by hand")})
     copy(ledger, due, 2, copy_id="again")
     adopt(ledger, due, attempt)
 

@@ -162,7 +162,7 @@ class Model:
             self.ledger.tables.resume(self.name, oid)
         else:
             self.paused.add(oid)
-            self.ledger.tables.stop(self.name, oid, Trouble.usual("divergence", "x"))
+            self.ledger.tables.stop(self.name, {oid: Trouble.usual("divergence", "x")})
 
     def release(self) -> None:
         before = datetime.now(UTC) + timedelta(seconds=1)

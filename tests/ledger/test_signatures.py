@@ -17,7 +17,7 @@ def test_what_a_task_writes_is_signed_by_it_and_what_a_shell_writes_by_nobody(
     working.events.add(ready, slug="dag-failed", message="by a task")
     ledger.events.add(ready, slug="dag-failed", message="by a shell")
     see(working, ready)
-    working.tables.stop(ready, 1, Trouble.usual("schema-change", "it changed"))
+    working.tables.stop(ready, {1: Trouble.usual("schema-change", "it changed")})
 
     with ledger.page.panels() as panel:
         events = {each["message"]: each["task"] for each in panel.events(ready)}

@@ -78,9 +78,11 @@ def test_a_table_without_a_copy_or_a_position_cannot_pretend(ledger: Ledger, run
 
 
 def test_pausing_says_why_and_resuming_goes_back(ledger: Ledger, ready: str) -> None:
-    paused = ledger.tables.stop(ready, 1, Trouble.usual("divergence", "a row is missing"))
+    ledger.tables.stop(ready, {1: Trouble.usual("divergence", "a row is missing")})
+    (paused,) = (table for table in ledger.tables.all(ready) if table.oid == 1)
     assert (paused.state, paused.paused_slug, paused.paused_from_state) == ("paused", "divergence", "ready")
-    again = ledger.tables.stop(ready, 1, Trouble.usual("schema-change", "a column changed"))
+    ledger.tables.stop(ready, {1: Trouble.usual("schema-change", "a column changed")})
+    (again,) = (table for table in ledger.tables.all(ready) if table.oid == 1)
     assert (again.paused_slug, again.paused_from_state) == ("schema-change", "ready")
     assert [(event.slug, event.table_oid) for event in ledger.events.all(ready)] == [
         ("schema-change", 1),
@@ -97,7 +99,7 @@ def test_a_dropped_table_is_not_paused_and_no_event_says_so(ledger: Ledger, read
     set_state(ledger, ready, 1, "dropped")
 
     with pytest.raises(LedgerError, match="not to be dropped"):
-        ledger.tables.stop(ready, 1, Trouble.usual("divergence", "x"))
+        ledger.tables.stop(ready, {1: Trouble.usual("divergence", "x")})
     assert ledger.events.all(ready) == []
 
 
@@ -177,7 +179,7 @@ def test_a_table_dropped_while_it_was_copied_stays_dropped(ledger: Ledger, runni
 def test_a_table_paused_while_it_was_copied_comes_back_copied(ledger: Ledger, running: str) -> None:
     ledger.tables.save(running, [facts(1, "a")])
     start(ledger, running, "c", 1)
-    ledger.tables.stop(running, 1, Trouble.usual("schema-change", "x"))
+    ledger.tables.stop(running, {1: Trouble.usual("schema-change", "x")})
     ledger.loads.finish_copy(running, copy_id="c", oid=1, files=[])
 
     assert states(ledger, running) == {1: "paused"}
@@ -218,7 +220,7 @@ def test_a_look_is_remembered_while_the_ledger_keeps_what_it_found(ledger: Ledge
     ledger.tables.save(ready, [facts(1, "a")])
     assert ledger.tables.looked(ready, WATCHED) == {2: "stamp 2"}
 
-    ledger.tables.stop(ready, 2, Trouble.usual("schema-change", "it changed"))
+    ledger.tables.stop(ready, {2: Trouble.usual("schema-change", "it changed")})
     assert ledger.tables.looked(ready, WATCHED) == {}
 
 

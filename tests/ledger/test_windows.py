@@ -233,7 +233,7 @@ def test_windows_are_due_from_the_table_that_has_least(ledger: Ledger, ready: st
 
 
 def test_a_paused_table_delays_no_other_and_comes_back_where_it_was(ledger: Ledger, ready: str) -> None:
-    ledger.tables.stop(ready, 2, Trouble.usual("divergence", "a row is missing"))
+    ledger.tables.stop(ready, {2: Trouble.usual("divergence", "a row is missing")})
     capture(ledger, ready, START, START + 10)
     publish(ledger, ready, Lsn(START + 10), [PublishedTable(1)])
     assert ledger.windows.to_merge(ready).windows == ()

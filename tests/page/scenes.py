@@ -290,11 +290,12 @@ def filling(scene: Scene) -> None:
     )
     scene.ledger.tables.stop(
         scene.name,
-        16406,
-        Trouble.usual(
-            "schema-change",
-            "expected column 4 (amount) of shop.audit_log to be numeric(10,2), it is text now; copy the table again",
-        ),
+        {
+            16406: Trouble.usual(
+                "schema-change",
+                "expected column 4 (amount) of shop.audit_log to be numeric(10,2), it is text now; copy the table again",
+            )
+        },
     )
 
 

@@ -307,7 +307,7 @@ def test_what_was_met_leads_to_the_log_of_its_task(viewer: TestClient, scene: Sc
     scenes.filling(scene)
     working = Scene(Ledger(scene.ledger.connection, task), scene.database, scene.name)
     working.event("capture-failing", "it failed", level="error")
-    working.ledger.tables.stop(scene.name, 16402, Trouble.usual("divergence", "it diverges"))
+    working.ledger.tables.stop(scene.name, {16402: Trouble.usual("divergence", "it diverges")})
     working.ledger.pipelines.halt(scene.name, slug="slot-ahead", reason="somebody read it")
 
     page = viewer.get(f"/cdc/pipelines/{scene.name}").text

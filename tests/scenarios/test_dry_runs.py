@@ -65,7 +65,7 @@ def test_a_resync_of_all_that_wait_promises_no_copy_that_it_leaves_out(landing_e
     landing_env16.ledger.execute("update penstock.table set state = 'ready', complete_through = '0/1'")
     for name in ("t", "u"):
         ((oid,),) = landing_env16.sql(f"select '{name}'::regclass::oid::bigint")
-        landing_env16.ctx.ledger.tables.stop(landing_env16.name, oid, Trouble.usual("schema-change", "it changed."))
+        landing_env16.ctx.ledger.tables.stop(landing_env16.name, {oid: Trouble.usual("schema-change", "it changed.")})
     landing_env16.sql(
         f"alter publication {landing_env16.ctx.pipeline.publication} drop table u; alter table t replica identity nothing"
     )

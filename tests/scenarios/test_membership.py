@@ -468,6 +468,6 @@ def test_a_table_that_waits_for_its_first_copy_waits_on_whatever_its_shape_becom
 def test_a_paused_table_that_leaves_is_dropped(landing_env16: PipelineEnv) -> None:
     begin(landing_env16)
     (record,) = landing_env16.tables
-    landing_env16.ctx.ledger.tables.stop(landing_env16.name, record.oid, Trouble.usual("divergence", "for this test"))
+    landing_env16.ctx.ledger.tables.stop(landing_env16.name, {record.oid: Trouble.usual("divergence", "for this test")})
     landing_env16.land("drop table t; create table other (id int primary key)")
     assert states(landing_env16) == {"t": "dropped", "other": "waiting"}

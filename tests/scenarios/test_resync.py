@@ -245,7 +245,7 @@ def test_bad_input_is_refused_before_any_work(env16: PipelineEnv) -> None:
             rebuild.replay(env16.ctx, request, env16.submit)
 
     assert traces(env16) == before
-    ledger.tables.stop(env16.name, item.oid, Trouble.usual("schema-change", "a column was dropped"))
+    ledger.tables.stop(env16.name, {item.oid: Trouble.usual("schema-change", "a column was dropped")})
     with pytest.raises(LedgerError, match=r"table-not-ready.*paused.*a column was dropped.*resync it instead"):
         rebuild.replay(env16.ctx, Replay(("public.item",)), env16.submit)
     env16.sql(f"alter publication {env16.ctx.pipeline.publication} drop table item")

@@ -1,9 +1,11 @@
 """Where a table stops, and where what is being built of one does: the one place, whatever was found and by whom.
 
-A cut, a window and a look at the publication stop tables in a transaction of the ledger with what they stand for, by the same statement.
+A cut, a window and a look at the publication stop tables `together` with what they stand for: all of it happens, or nothing.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
 
 from penstock.errors import Trouble
 from penstock.flow.context import Context
@@ -13,11 +15,20 @@ from penstock.ledger.table_records import LoadRecord, TableRecord
 def stop(ctx: Context, known: TableRecord | LoadRecord, trouble: Trouble) -> None:
     """Pause a table for what its trouble's remedy brings; end a rebuild, which has to begin again."""
     if isinstance(known, TableRecord):
-        ctx.ledger.tables.stop(ctx.name, known.oid, trouble)
-        ctx.progress(f"paused {known.qualified}: {trouble.reason}")
+        stop_all(ctx, [known], {known.oid: trouble})
     else:
         give_up(ctx, known, trouble.reason)
         ctx.progress(f"gave up the {known.cause} of {known.qualified}: {trouble.reason}")
+
+
+def stop_all(
+    ctx: Context, tables: Iterable[TableRecord], troubles: Mapping[int, Trouble], *, noted: bool = False
+) -> None:
+    """Pause those of these tables that have a trouble, at once; each is told, but where what stops them all is `noted` as one."""
+    ctx.ledger.tables.stop(ctx.name, troubles, noted=noted)
+    for table in tables:
+        if table.oid in troubles and not noted:
+            ctx.progress(f"paused {table.qualified}: {troubles[table.oid].reason}")
 
 
 def give_up(ctx: Context, rebuild: LoadRecord, reason: str) -> None:

@@ -16,7 +16,7 @@ from penstock.errors import LakeError
 from penstock.jobs.pointers import Pointer
 from penstock.ledger.iceberg_pointers import move_pointers
 from penstock.ledger.pipelines import find, gaps
-from penstock.ledger.records import GapRecord, PipelineState, Row, WindowRecord
+from penstock.ledger.records import GapRecord, PipelineState, Row, SkippedRecord, WindowRecord
 from penstock.ledger.session import Part, Transaction, listed
 from penstock.ledger.shapes import relations
 from penstock.ledger.table_records import TableRecord
@@ -87,22 +87,6 @@ class FillRecord(Row):
 
 
 @dataclass(frozen=True)
-class MissingRecord(Row):
-    """Hold a transaction that was left out: no window has it, and it may have committed within an interval.
-
-    It committed between `since` and `until`, which are None where unknown.
-    """
-
-    era: int
-    lsn: Lsn
-    xid: int | None
-    oids: list[int]
-    since: datetime | None
-    until: datetime | None
-    staged_at: datetime
-
-
-@dataclass(frozen=True)
 class IntervalWork:
     """Hold what filling an interval needs, all read at one moment."""
 
@@ -110,7 +94,7 @@ class IntervalWork:
     windows: tuple[WindowRecord, ...]
     tables: tuple[TableRecord, ...]
     relations: tuple[KnownRelation, ...]
-    missing: tuple[MissingRecord, ...] = ()
+    missing: tuple[SkippedRecord, ...] = ()
 
 
 class Changelogs(Part):
@@ -142,9 +126,7 @@ class Changelogs(Part):
                 ),
                 tables=tuple(tables_of(transaction, name)),
                 relations=tuple(relations(transaction, name)),
-                missing=tuple(
-                    transaction.records(MissingRecord, "changelogs/skipped_by_commit_time", name=name, **between)
-                ),
+                missing=tuple(transaction.records(SkippedRecord, "windows/skipped", name=name, **between)),
             )
 
     def fill(

@@ -21,7 +21,6 @@ from penstock.ledger.page import PageQueries
 from penstock.ledger.pipelines import Pipelines
 from penstock.ledger.session import Sessions
 from penstock.ledger.shapes import Shapes
-from penstock.ledger.skips import Skips
 from penstock.ledger.tables import Tables
 from penstock.ledger.verifications import Verifications
 from penstock.ledger.windows import Windows
@@ -42,7 +41,6 @@ class Ledger(Sessions):
         self.tables = Tables(self)
         self.windows = Windows(self)
         self.shapes = Shapes(self)
-        self.skips = Skips(self)
         self.membership = Membership(self)
         self.merges = Merges(self)
         self.barriers = Barriers(self)

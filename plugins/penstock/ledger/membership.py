@@ -2,25 +2,20 @@
 
 One that joined is `new` and waits for its copy. One that left is merged on through the last position at which it was
 surely published, and is then `dropped`; its row, its cuts and its lake table stay. One that stayed, or came back, while
-the publication left out changes of it is hidden: paused until it is copied again.
+the publication left out changes of it is hidden: it stops until it is copied again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import timedelta
 
-from psycopg.types.json import Jsonb
-
-from penstock.codec import plain
 from penstock.errors import Trouble
 from penstock.jobs.pointers import place_of
 from penstock.ledger.loads import give_up
-from penstock.ledger.records import Publishing
 from penstock.ledger.session import Part, listed
 from penstock.ledger.table_records import TableRecord
-from penstock.ledger.tables import save, stop
+from penstock.ledger.tables import save
 from penstock.ledger.tables import tables as tables_of
 from penstock.lsn import Lsn
 from penstock.shapes.table_facts import TableFacts
@@ -67,22 +62,15 @@ class Membership(Part):
         lsn: Lsn,
         xid: int | None,
         message: str,
-        publishing: Publishing | None = None,
     ) -> None:
-        """Pause tables of which the stream lacks changes, with one event for all of them, until they are copied again.
+        """Note tables of which the stream lacks changes, with one event for all of them: they are to be copied again.
 
         `tables` are oids with their new membership, None for the same. `lsn` and `xid` bound what was written before:
         a copy must see it. What is being made of them in place is given up, and their older copies are forgotten.
-        `publishing` is how the publication publishes now.
         """
         oids = list(tables)
         rows = [{"oid": oid, "membership": None if new is None else list(new)} for oid, new in tables.items()]
         with self.transaction(lock=name) as transaction:
-            if publishing is not None:
-                transaction.change("pipelines/note_publishing", name=name, publishing=Jsonb(plain(publishing)))
-            known = [table for table in tables_of(transaction, name) if table.oid in tables and table.left_lsn is None]
-            stopped = [table for table in known if table.state not in ("new", "dropped")]
-            stop(transaction, name, {table.oid: _after(table, trouble) for table in stopped}, noted=True)
             if transaction.change("membership/hide_tables", name=name, tables=listed(rows), lsn=lsn, xid=xid):
                 give_up(transaction, name, trouble.reason, oids=oids)
                 transaction.change("loads/forget_copies", name=name, oids=oids, loaded=True)
@@ -114,12 +102,3 @@ class Membership(Part):
         """Note that the lake table of a dropped table is gone; again, or for one that came back, changes nothing."""
         with self.transaction(lock=name) as transaction:
             transaction.change("membership/discarded", name=name, oid=oid)
-
-
-def _after(table: TableRecord, trouble: Trouble) -> Trouble:
-    """Return a trouble that does not hide the one that the table has."""
-    if table.paused_slug in (None, trouble.slug):
-        return trouble
-    return replace(
-        trouble, reason=f"{trouble.reason}; before that it was paused by {table.paused_slug}: {table.paused_reason}"
-    )

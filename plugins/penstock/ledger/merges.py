@@ -7,13 +7,13 @@ whose answer got lost may simply ask again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 
 from penstock.codec import plain
 from penstock.config.connections import Connection
-from penstock.errors import LedgerError, Trouble
+from penstock.errors import LedgerError
 from penstock.jobs.pointers import Place, Pointer, Rename
 from penstock.ledger.advisory_lock import new_attempt
 from penstock.ledger.iceberg_pointers import move_pointers
@@ -21,7 +21,6 @@ from penstock.ledger.merge_queue import PublishedTable
 from penstock.ledger.pipelines import lock_active
 from penstock.ledger.records import CutRecord, TableWork
 from penstock.ledger.session import Part, Transaction, listed
-from penstock.ledger.tables import stop
 from penstock.lsn import Lsn
 
 _NOTHING: Mapping[Place, str | None] = MappingProxyType({})
@@ -39,7 +38,6 @@ class NewCut:
     tables: Sequence[PublishedTable]
     cuts_snapshot_id: int
     rows: int = 0
-    stopped: Mapping[int, Trouble] = field(default_factory=dict)
     renames: Sequence[Rename] = ()
 
 
@@ -89,7 +87,6 @@ class Merges(Part):
             lock_active(transaction, name, halted=halted)
             _advance(transaction, name, new.lsn, new.tables)
             _rename(transaction, name, new.renames)
-            stop(transaction, name, new.stopped)
             cut = _record(transaction, name, new)
             move_pointers(
                 transaction, self.connection, catalog, catalog_name, pointers, still=still, renames=new.renames
@@ -112,6 +109,11 @@ class Merges(Part):
             transaction.change("merges/switch_tables", name=name, lsn=new.lsn, tables=tables)
             transaction.change("merges/rename_targets", name=name, renames=listed(_of_tables(new.renames)))
             return _record(transaction, name, new)
+
+    def published(self, name: str, attempt: str) -> CutRecord | None:
+        """Return the cut of an attempt, None where it was not published."""
+        with self.transaction() as transaction:
+            return _cut(transaction, name, attempt)
 
     def last_cut(self, name: str) -> CutRecord | None:
         """Return the newest cut."""

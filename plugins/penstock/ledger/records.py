@@ -163,14 +163,18 @@ class WindowRecord(Row):
 class SkippedRecord(Row):
     """Hold a transaction that no window has: the LSN of its commit, its 64-bit id where that is known, its tables.
 
-    A copy that began after `known_lsn` has its rows.
+    A copy that began after `known_lsn` has its rows. It committed between `since` and `until`, None where unknown. Its `era`, and when
+    the window was staged that is without it, are known once that is.
     """
 
     lsn: Lsn
     xid: int | None
     oids: list[int]
     known_lsn: Lsn
-    at: datetime
+    since: datetime | None
+    until: datetime | None
+    era: int = 0
+    staged_at: datetime | None = None
 
 
 @dataclass(frozen=True)

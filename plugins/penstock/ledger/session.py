@@ -160,6 +160,12 @@ class Sessions:
                 yield transaction
 
     @contextmanager
+    def together(self, name: str) -> Iterator[None]:
+        """Let this thread's calls inside the block happen all or none: each is part of one transaction, which keeps the pipeline's row."""
+        with self.session(), self.transaction(lock=name):
+            yield
+
+    @contextmanager
     def _opened(self) -> Iterator[psycopg.Connection]:
         shared = self._current()
         if shared is not None:

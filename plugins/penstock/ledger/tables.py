@@ -79,33 +79,24 @@ class Tables(Part):
         rows = ({"oid": oid, "stamp": stamp, "shape": now.to_json()} for oid, (stamp, now) in found.items())
         self.change("tables/note_looked", name=name, tables=listed(rows), states=list(states))
 
-    def stop(self, name: str, oid: int, trouble: Trouble) -> TableRecord:
-        """Keep a table out of merges, with an event that says why; capture continues landing its changes.
+    def stop(self, name: str, troubles: Mapping[int, Trouble], *, noted: bool = False) -> None:
+        """Keep tables out of merges, each with an event that says why, where what stops them all is not `noted` as one.
 
-        Raises LedgerError("ledger-conflict") where it is unknown or dropped.
+        Capture continues landing their changes. Raises LedgerError("ledger-conflict") where one is unknown or dropped.
         """
+        rows = listed({"oid": oid, **plain(trouble)} for oid, trouble in troubles.items())
         with self.transaction(lock=name) as transaction:
-            stop(transaction, name, {oid: trouble})
-            return tables(transaction, name, oid=oid)[0]
+            stopped = {oid for (oid,) in transaction.rows("tables/stop_tables", name=name, tables=rows)}
+            for oid, trouble in troubles.items():
+                if oid not in stopped:
+                    raise _unfit(transaction, name, oid, "not to be dropped")
+                if not noted:
+                    transaction.note(name, trouble.slug, trouble.reason, level="error", oid=oid)
 
     def resume(self, name: str, oid: int) -> TableRecord:
         """Take a paused table back into merges, in the state it had; raises LedgerError("ledger-conflict")."""
         with self.transaction(lock=name) as transaction:
             return resume(transaction, name, oid)
-
-
-def stop(transaction: Transaction, name: str, troubles: Mapping[int, Trouble], *, noted: bool = False) -> None:
-    """Pause tables inside a transaction, each with an event, where what stops them all is not `noted` as one.
-
-    Raises LedgerError("ledger-conflict") where one is unknown or dropped.
-    """
-    rows = listed({"oid": oid, **plain(trouble)} for oid, trouble in troubles.items())
-    stopped = {oid for (oid,) in transaction.rows("tables/stop_tables", name=name, tables=rows)}
-    for oid, trouble in troubles.items():
-        if oid not in stopped:
-            raise _unfit(transaction, name, oid, "not to be dropped")
-        if not noted:
-            transaction.note(name, trouble.slug, trouble.reason, level="error", oid=oid)
 
 
 def resume(transaction: Transaction, name: str, oid: int) -> TableRecord:

@@ -17,7 +17,7 @@ from penstock.errors import LedgerError
 from penstock.ledger.loads import BUILDS, FETCHES, loads
 from penstock.ledger.merge_queue import MergeQueue
 from penstock.ledger.pipelines import find, lock, lock_active
-from penstock.ledger.records import CutRecord, PipelineRecord, Row, WindowRecord, WindowState
+from penstock.ledger.records import CutRecord, PipelineRecord, Row, SkippedRecord, WindowRecord, WindowState
 from penstock.ledger.session import Part, Transaction, listed
 from penstock.ledger.shapes import add_relations, distrust_shapes, keep_logged
 from penstock.ledger.table_records import LoadRecord, TableRecord
@@ -50,7 +50,8 @@ class LedgerSnapshot:
 class WindowContent:
     """Hold what a window has landed: files, and relations by (oid, version), with what their columns are where the catalog was asked.
 
-    `logged` are the shapes that the source's event trigger logged last, by the table's oid; `missed`: it may have missed something.
+    `logged` are the shapes that the source's event trigger logged last, by the table's oid; `missed`: it may have missed something. The
+    window of a transaction that the source cannot decode, which is `skipped`, is empty.
     """
 
     files: Sequence[FileEntry]
@@ -60,6 +61,7 @@ class WindowContent:
     mappings: Mapping[tuple[int, int], RelationMapping] = field(default_factory=dict)
     logged: Mapping[int, KnownShape] = field(default_factory=dict)
     missed: bool = True
+    skipped: SkippedRecord | None = None
 
 
 class Windows(Part):
@@ -131,7 +133,7 @@ class Windows(Part):
         Staging the same attempt again returns the window. Raises LedgerError: "ledger-conflict" (another attempt or
         another window is due), "pipeline-halted", "not-bootstrapped".
         """
-        files = content.files
+        files, skipped = content.files, content.skipped
         totals = {
             "rows": sum(file.rows for file in files),
             "bytes": sum(file.bytes for file in files),
@@ -145,7 +147,7 @@ class Windows(Part):
                 from_lsn=from_lsn,
                 attempt=attempt,
                 files=listed(files),
-                committed=_committed(files),
+                committed=_committed(files) if skipped is None else Range(skipped.since, skipped.until, "[]"),
                 transactions=content.transactions,
                 messages=content.messages,
                 digest=digest,
@@ -160,6 +162,8 @@ class Windows(Part):
                 if content.missed:
                     distrust_shapes(transaction, name)
                 keep_logged(transaction, name, content.logged, window.upto_lsn)
+                if skipped is not None:
+                    transaction.change("windows/add_skipped", name=name, **vars(skipped))
             return window
 
     def confirm(self, name: str, *, through: Lsn) -> int:
@@ -181,6 +185,10 @@ class Windows(Part):
         """Return the windows of the present era that end after a position, in order."""
         with self.transaction() as transaction:
             return windows(transaction, name, after=after, states=None if state is None else [state])
+
+    def skipped(self, name: str) -> list[SkippedRecord]:
+        """Return the transactions of the present era that no window has, in order."""
+        return self.records(SkippedRecord, "windows/skipped", name=name, from_time=None, upto_time=None)
 
     def newest_xid(self, name: str) -> int | None:
         """Return the highest 64-bit transaction id that the newest windows of the present era brought, if any did."""

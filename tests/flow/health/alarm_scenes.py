@@ -339,7 +339,7 @@ def divergence_suspected(desk: Desk) -> Iterator[None]:
 def table_paused(desk: Desk) -> Iterator[None]:
     env = desk.watched.env
     (table,) = env.tables
-    env.ctx.ledger.tables.stop(env.name, table.oid, Trouble.usual("merge-conflict", "changes met absent rows"))
+    env.ctx.ledger.tables.stop(env.name, {table.oid: Trouble.usual("merge-conflict", "changes met absent rows")})
     yield
     env.ctx.ledger.tables.resume(env.name, table.oid)
 

@@ -85,7 +85,7 @@ def test_tables_that_pause_at_once_are_one_message_and_each_ends_by_itself(desk:
     capture.capture(env.ctx)
     tables = {table.name: table.oid for table in env.tables}
     for oid in tables.values():
-        env.ctx.ledger.tables.stop(env.name, oid, Trouble.usual("merge-conflict", "changes met absent rows"))
+        env.ctx.ledger.tables.stop(env.name, {oid: Trouble.usual("merge-conflict", "changes met absent rows")})
 
     assert desk.check() == ["WARN: table-paused public.t and 1 more"]
     assert desk.hook.posts[-1]["message"].count("is paused by merge-conflict: changes met absent rows") == 2

@@ -46,7 +46,7 @@ def test_a_summary_is_received_once_however_late_and_often_runs_come(
             env.name, slug="slot-dropped", level="error", message="dropped slot x, because it was lost"
         )
         (table,) = env.tables
-        env.ctx.ledger.tables.stop(env.name, table.oid, Trouble.usual("merge-conflict", "changes met absent rows"))
+        env.ctx.ledger.tables.stop(env.name, {table.oid: Trouble.usual("merge-conflict", "changes met absent rows")})
         watched.check()
 
         def run(hours: float) -> bool:

@@ -196,7 +196,7 @@ def test_the_cost_of_a_copy_is_that_of_the_last_one(
         bootstrap(known, "shop")
         known.tables.save("shop", [replace(facts(orders, "orders"), schema="public")])
         copy(known, "shop", orders)
-        known.tables.stop("shop", orders, Trouble.usual("schema-change", "it changed"))
+        known.tables.stop("shop", {orders: Trouble.usual("schema-change", "it changed")})
         ledger.execute(
             "update penstock.load set copy_started_at = '2026-01-01 10:00Z', copied_at = '2026-01-01 10:04Z', rows = 2000000"
         )

@@ -23,9 +23,9 @@ from penstock.flow.capture.window import plan_window
 from penstock.flow.changelog import late_changes
 from penstock.flow.context import Context
 from penstock.flow.guards import running, slot_work
-from penstock.ledger.records import ActivePipeline
-from penstock.ledger.skips import LeftOut
+from penstock.ledger.records import ActivePipeline, SkippedRecord
 from penstock.ledger.table_records import TableRecord
+from penstock.ledger.windows import WindowContent
 from penstock.lsn import Lsn
 from penstock.source import peek, server_info, session, slot
 from penstock.source.peek import Logical, Request, Transaction
@@ -116,25 +116,29 @@ def _leave_out(ctx: Context, offender: Offender) -> bool:
             conn, known, upto, origin=ctx.pipeline.source.origin, logical=_logical(ctx)
         )
         slot_check.judge_again(known, before, slot_check.read_state(conn, known))
-        _give_up_rebuilds(ctx, offender, reason)
-        committed = _committed(ctx, offender, end)
-        planned = plan_window(ctx, known, end, upto, before)
-        ctx.ledger.skips.add(
-            ctx.name,
-            from_lsn=known.position,
-            attempt=planned.attempt,
-            left_out=LeftOut(
-                lsn=offender.lsn,
-                xid=None if offender.found is None else _whole_id(offender.found.xid, end.xid_horizon),
-                oids=[table.oid for table in offender.tables],
-                known_lsn=end.flushed,
-                trouble=Trouble("transaction-skipped", reason, "copy"),
-                committed=committed,
-            ),
-            digest=digest,
-            seconds=monotonic() - started,
+        since, until = _committed(ctx, offender, end)
+        skipped = SkippedRecord(
+            lsn=offender.lsn,
+            xid=None if offender.found is None else _whole_id(offender.found.xid, end.xid_horizon),
+            oids=[table.oid for table in offender.tables],
+            known_lsn=end.flushed,
+            since=since,
+            until=until,
         )
-        late_changes.notice_skip(ctx, offender.lsn, committed)
+        planned = plan_window(ctx, known, end, upto, before)
+        troubles = dict.fromkeys(skipped.oids, Trouble("transaction-skipped", reason, "copy"))
+        with ctx.ledger.together(ctx.name):
+            _give_up_rebuilds(ctx, offender, reason)
+            table_status.stop_all(ctx, offender.tables, troubles)
+            ctx.ledger.windows.stage(
+                ctx.name,
+                from_lsn=known.position,
+                attempt=planned.attempt,
+                content=WindowContent((), {}, transactions=0, messages=0, skipped=skipped),
+                digest=digest,
+                seconds=monotonic() - started,
+            )
+        late_changes.notice_skip(ctx, skipped)
         confirmed = slot.advance(conn, known.slot, planned.upto_lsn)
         ctx.ledger.windows.confirm(ctx.name, through=Lsn(min(confirmed, planned.upto_lsn)))
     ctx.progress(reason)

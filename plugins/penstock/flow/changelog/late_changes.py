@@ -7,7 +7,7 @@ finishes second, the window or the fill, reports the interval that must be refil
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,7 +16,7 @@ from penstock.contract.manifest import FileEntry, microseconds, moment
 from penstock.flow.changelog.coverage import Interval, may_hold
 from penstock.flow.context import Context
 from penstock.ledger.changelogs import FillRecord
-from penstock.ledger.records import WindowRecord
+from penstock.ledger.records import SkippedRecord, WindowRecord
 from penstock.lsn import Lsn
 from penstock.units import several
 
@@ -47,16 +47,16 @@ def notice_fill(ctx: Context, fill: FillRecord) -> None:
         if missed and window.staged_at is not None and window.staged_at < fill.filled_at:
             _notice(ctx, window.files, [fill])
     for missing in work.missing:
-        if (missing.era, missing.lsn) >= (fill.era, fill.through_lsn) and missing.staged_at < fill.filled_at:
+        unseen = (missing.era, missing.lsn) >= (fill.era, fill.through_lsn)
+        if unseen and missing.staged_at is not None and missing.staged_at < fill.filled_at:
             _say_missing(ctx, missing.lsn, fill)
 
 
-def notice_skip(ctx: Context, lsn: Lsn, committed: tuple[datetime | None, datetime | None]) -> None:
+def notice_skip(ctx: Context, skipped: SkippedRecord) -> None:
     """Hold a transaction that was just left out against the intervals filled before: none of them says so."""
-    since, until = committed
-    before = None if until is None else until + timedelta(microseconds=1)
-    for fill in ctx.ledger.changelogs.fills(ctx.name, since=since, before=before, limit=None):
-        _say_missing(ctx, lsn, fill)
+    before = None if skipped.until is None else skipped.until + timedelta(microseconds=1)
+    for fill in ctx.ledger.changelogs.fills(ctx.name, since=skipped.since, before=before, limit=None):
+        _say_missing(ctx, skipped.lsn, fill)
 
 
 def _ends(file: FileEntry) -> tuple[int | None, int | None]:

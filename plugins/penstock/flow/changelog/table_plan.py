@@ -18,7 +18,8 @@ from penstock.flow.context import Context
 from penstock.jobs.changelog_plan import ChangelogTable
 from penstock.lake.changelog import MissingTransaction
 from penstock.lake.columns import LakeColumn, lake_column
-from penstock.ledger.changelogs import IntervalWork, MissingRecord
+from penstock.ledger.changelogs import IntervalWork
+from penstock.ledger.records import SkippedRecord
 from penstock.ledger.table_records import TableRecord
 from penstock.shapes.mirror_column import present
 from penstock.source.patterns import chosen_by
@@ -64,7 +65,7 @@ def _missing(work: IntervalWork, table: TableRecord, interval: Interval) -> tupl
     )
 
 
-def _touched(work: IntervalWork, missing: MissingRecord, table: TableRecord) -> bool:
+def _touched(work: IntervalWork, missing: SkippedRecord, table: TableRecord) -> bool:
     """Return whether a transaction touched the table; an era before may have been another server's, with other oids."""
     if missing.era == work.history.era:
         return table.oid in missing.oids

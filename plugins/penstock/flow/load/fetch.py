@@ -65,7 +65,7 @@ def candidates(ctx: Context, records: Sequence[TableRecord]) -> list[TableRecord
     publishing = ctx.ledger.pipelines.get(ctx.name).publishing if waiting else None
     if publishing is None or not sends_all(publishing.sent):
         return []
-    skipped = {oid for each in ctx.ledger.skips.all(ctx.name) for oid in each.oids}
+    skipped = {oid for each in ctx.ledger.windows.skipped(ctx.name) for oid in each.oids}
     rebuilt = {each.oid for each in ctx.ledger.loads.builds(ctx.name)}
     return [record for record in waiting if record.oid not in skipped | rebuilt]
 

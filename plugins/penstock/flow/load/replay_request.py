@@ -138,7 +138,9 @@ def _source(ctx: Context, record: TableRecord, asked: _Asked) -> Source:
     windows, since, goal = asked.windows, asked.since, asked.goal
     copies = [each for each in ctx.ledger.loads.copies(ctx.name, state="done") if each.oid == record.oid]
     lost = [
-        each for each in ctx.ledger.skips.all(ctx.name) if record.oid in each.oids and (goal is None or each.lsn < goal)
+        each
+        for each in ctx.ledger.windows.skipped(ctx.name)
+        if record.oid in each.oids and (goal is None or each.lsn < goal)
     ]
     fetched = max((each.lsn for each in ctx.ledger.loads.fetches(ctx.name) if each.oid == record.oid), default=Lsn(0))
     usable = [

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 
-from penstock.conditions import with_runbook
-from penstock.errors import LakeError, Trouble
+from penstock.errors import LakeError
 from penstock.flow import table_status
 from penstock.flow.context import Context
 from penstock.flow.health import alarms
@@ -37,21 +36,22 @@ def publish(ctx: Context, attempt: str, *, last: bool = False, deliver: Deliver 
 def _publish(ctx: Context, done: Attempt, *, last: bool, deliver: Deliver | None) -> CutRecord:
     orders, result, stopped = done.orders, done.result, done.troubles
     _require_rebuilt(ctx, done)
-    cut = ctx.ledger.merges.publish(
-        ctx.name,
-        _new_cut(ctx, done, _renames(ctx, done), stopped),
-        catalog=ctx.catalog,
-        catalog_name=orders.catalog,
-        pointers=done.pointers,
-        still=_still(done),
-        halted=last,
-    )
+    new, still = _new_cut(ctx, done, _renames(ctx, done)), _still(done)
+    with ctx.ledger.together(ctx.name):
+        if stopped and not ctx.ledger.merges.published(ctx.name, new.attempt):
+            table_status.stop_all(ctx, ctx.ledger.tables.all(ctx.name), stopped)
+        cut = ctx.ledger.merges.publish(
+            ctx.name,
+            new,
+            catalog=ctx.catalog,
+            catalog_name=orders.catalog,
+            pointers=done.pointers,
+            still=still,
+            halted=last,
+        )
     _watch_conflicts(ctx, done, deliver)
     if result.cuts_anew is not None:
         _tell_cuts_anew(ctx, result.cuts_anew, cut)
-    names = {table.oid: f"{table.schema}.{table.table}" for table in orders.tables}
-    for oid, met in stopped.items():
-        ctx.progress(with_runbook(f"paused {names[oid]}: [{met.slug}] {met.reason}", met.slug))
     ctx.progress(
         f"published cut {cut.lsn}: {several(sum(t.pointer is not None for t in result.tables), 'table')} moved"
     )
@@ -103,19 +103,18 @@ def adopt_half_published(ctx: Context) -> None:
     done = read_attempt(ctx, attempt)
     renames = possible(done.orders.renames, done.troubles)
     if iceberg_pointers.moved(ctx.catalog, done.orders.catalog, done.pointers, renames):
-        new = _new_cut(ctx, done, renames, {})
+        new = _new_cut(ctx, done, renames)
         ctx.ledger.merges.adopt_published(ctx.name, new)
         ctx.progress(f"the lake had moved to cut {new.lsn} already: recorded")
 
 
-def _new_cut(ctx: Context, done: Attempt, renames: Sequence[Rename], stopped: dict[int, Trouble]) -> NewCut:
+def _new_cut(ctx: Context, done: Attempt, renames: Sequence[Rename]) -> NewCut:
     return NewCut(
         done.orders.attempt,
         Lsn(done.result.upto_lsn),
         _published(ctx, done),
         cuts_snapshot_id=_recorded(done.result),
         rows=sum(table.counts.get("rows_written", 0) for table in done.result.tables),
-        stopped=stopped,
         renames=renames,
     )
 
@@ -182,9 +181,7 @@ def _renames(ctx: Context, done: Attempt) -> tuple[Rename, ...]:
     renames = possible(done.orders.renames, done.troubles)
     left = {each.target for each in renames}
     if any(order.vacated and order.target not in left for order in done.orders.tables):
-        known = {table.oid: table for table in ctx.ledger.tables.all(ctx.name)}
-        for oid, met in done.troubles.items():
-            table_status.stop(ctx, known[oid], met)
+        table_status.stop_all(ctx, ctx.ledger.tables.all(ctx.name), done.troubles)
         raise LakeError(
             "publish-conflict",
             "expected renamed tables to leave their names to others in this cut, but some were paused; nothing was published: "

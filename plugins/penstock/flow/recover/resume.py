@@ -6,16 +6,17 @@ and the landed files allow. What only a merge can find out is left to the next o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from penstock.compare.lake_reader import lake_reader, sql_catalog
-from penstock.conditions import runbook
+from penstock.conditions import needs_copy, runbook
 from penstock.contract.manifest import FileEntry
 from penstock.errors import ConfigError, LakeError
 from penstock.flow.capture import run as capture
 from penstock.flow.context import Context
 from penstock.flow.guards import slot_work, tables_by_name
 from penstock.flow.health import alarms
+from penstock.flow.load.replay_request import saw
 from penstock.flow.merge import lake_state
 from penstock.flow.merge.landed import landed_relations
 from penstock.flow.schema import publication_options
@@ -98,29 +99,36 @@ def _require_repaired(ctx: Context, record: PipelineRecord) -> None:
 
 
 def _reason(ctx: Context, record: TableRecord) -> str | None:
-    if record.paused_from_state in ("new", "copying") and record.joined_lsn is None and _runs(ctx):
-        return "it has no whole copy, and bootstrap is over: resync it instead"
-    if record.paused_slug == "transaction-skipped":
-        return "only a new copy has the rows of that transaction"
-    if record.paused_slug in ("schema-change", "target-clash"):
-        return _changed(ctx, record) or _reshaped(ctx, record)
-    if record.paused_slug == "foreign-commit" and (reason := _foreign(ctx, record)):
-        return reason
-    if record.paused_slug == "publication-changed" and (reason := _withheld(ctx)):
-        return reason
-    return _missed(ctx, record)
+    """Say what speaks against taking a table back: what stopped it, or what happened since while no window looked at it.
 
-
-def _missed(ctx: Context, record: TableRecord) -> str | None:
-    """Say what happened at the source while no window looked at the table; the next look could take it for harmless.
-
-    It asks whether rows are older than the last look of the pipeline, and that one passed a paused table by.
+    The next look could take that for harmless: it asks whether rows are older than the last look of the pipeline, and that one passed a
+    paused table by.
     """
-    reason = None if record.left_lsn is not None else _changed(ctx, record)
-    return f"meanwhile {reason}: resync it instead" if reason else None
+    checks = (_uncopied, _skipped, *_CAUSES.get(record.paused_slug or "", ()), _changed, _reshaped)
+    return next((reason for check in checks if (reason := check(ctx, record))), None)
 
 
-def _withheld(ctx: Context) -> str | None:
+def _uncopied(ctx: Context, record: TableRecord) -> str | None:
+    begun = record.paused_from_state in ("new", "copying") and record.joined_lsn is None
+    if begun and ctx.ledger.pipelines.get(ctx.name).state == "running":
+        return "it has no whole copy, and bootstrap is over: resync it instead"
+    return None
+
+
+def _skipped(ctx: Context, record: TableRecord) -> str | None:
+    """Say that its copy lacks a transaction that was left out, whatever has stopped it since."""
+    skipped = [each for each in ctx.ledger.windows.skipped(ctx.name) if record.oid in each.oids]
+    copies = [each for each in ctx.ledger.loads.copies(ctx.name) if each.oid == record.oid] if skipped else []
+    present = next((each for each in copies if each.copy_id == record.copy_id), None)
+    lacks = (
+        record.paused_slug == "transaction-skipped"
+        if present is None
+        else not all(saw(present, each) for each in skipped)
+    )
+    return "only a new copy has the rows of a transaction that was left out" if lacks else None
+
+
+def _withheld(ctx: Context, _: TableRecord) -> str | None:
     """Say what the publication does not send; whether anything was left out before, only the person knows."""
     with session.connect(ctx.source, what=f"{ctx.name}:resume") as conn:
         found = publication.read_publication(conn, ctx.pipeline.publication)
@@ -135,15 +143,15 @@ def _withheld(ctx: Context) -> str | None:
     )
 
 
-def _runs(ctx: Context) -> bool:
-    return ctx.ledger.pipelines.get(ctx.name).state == "running"
-
-
 def _changed(ctx: Context, record: TableRecord) -> str | None:
+    """Say what a copy would have to bring; where that is not what has stopped the table, it came on top."""
+    if record.left_lsn is not None:
+        return None
     with session.connect(ctx.source, what=f"{ctx.name}:resume") as conn:
         published = catalog.published_tables(conn, ctx.pipeline.publication, sizes=False)
     now = next((table for table in published if table.oid == record.oid), None)
-    return plan(record, now, policy=added_only(ctx, now)).reason
+    reason = plan(record, now, policy=added_only(ctx, now)).reason
+    return f"meanwhile {reason}: resync it instead" if reason and not needs_copy(record.remedy) else reason
 
 
 def _reshaped(ctx: Context, record: TableRecord) -> str | None:
@@ -169,3 +177,10 @@ def _foreign(ctx: Context, record: TableRecord) -> str | None:
     if not found.is_ours(record.snapshot_id):
         return f"its main is not at our snapshot {record.snapshot_id}"
     return None
+
+
+_CAUSES: Mapping[str, tuple[Callable[[Context, TableRecord], str | None], ...]] = {
+    "foreign-commit": (_foreign,),
+    "publication-changed": (_withheld,),
+}
+"""What shows whether the cause of a pause is there still, where neither catalog nor landed files do."""

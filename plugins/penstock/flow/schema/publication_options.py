@@ -7,6 +7,7 @@ was not sent meanwhile is in no window, and only a copy brings it: all tables ar
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from penstock.config.model import CHANGES
 from penstock.errors import Trouble
@@ -49,7 +50,7 @@ def follow_options(
             table for table in ctx.ledger.tables.all(ctx.name) if table.state != "dropped" and table.left_lsn is None
         ]
         reason = f"publication {ctx.pipeline.publication} was altered: {changed(before, now)}"
-        hide(ctx, conn, dict.fromkeys((table.oid for table in known), None), known, reason, publishing=now)
+        hide(ctx, conn, dict.fromkeys((table.oid for table in known), None), reason, publishing=now)
         _pause_without_key(ctx, {table.oid: table for table in tables}, known, now)
     elif before != now:  # the first look, or `source.publish` says something else
         ctx.ledger.pipelines.note_publishing(ctx.name, now)
@@ -73,19 +74,34 @@ def hide(
     ctx: Context,
     conn: SourceSession,
     tables: Mapping[int, Sequence[str] | None],
-    known: Sequence[TableRecord],
     reason: str,
     *,
     publishing: Publishing | None = None,
 ) -> None:
-    """Pause tables of which changes may be in no window; a copy must see every transaction that is open now."""
+    """Pause tables of which changes may be in no window; a copy must see every transaction that is open now.
+
+    With it goes how the publication is `publishing` now. A table that waits for its first copy goes on waiting.
+    """
     sight = server_info.sight(conn)
-    message = f"{_hidden(table for table in known if table.oid in tables)}: {reason}"
     trouble = Trouble("publication-changed", reason, "copy")
-    ctx.ledger.membership.hide(
-        ctx.name, tables, trouble, lsn=sight.lsn, xid=sight.xid, message=message, publishing=publishing
-    )
+    with ctx.ledger.together(ctx.name):
+        if publishing is not None:
+            ctx.ledger.pipelines.note_publishing(ctx.name, publishing)
+        known = [table for table in ctx.ledger.tables.all(ctx.name) if table.oid in tables]
+        there = [table for table in known if table.state not in ("new", "dropped") and table.left_lsn is None]
+        table_status.stop_all(ctx, there, {table.oid: _after(table, trouble) for table in there}, noted=True)
+        message = f"{_hidden(known)}: {reason}"
+        ctx.ledger.membership.hide(ctx.name, tables, trouble, lsn=sight.lsn, xid=sight.xid, message=message)
     ctx.progress(message)
+
+
+def _after(table: TableRecord, trouble: Trouble) -> Trouble:
+    """Return a trouble that does not hide the one that the table has."""
+    if table.paused_slug in (None, trouble.slug):
+        return trouble
+    return replace(
+        trouble, reason=f"{trouble.reason}; before that it was paused by {table.paused_slug}: {table.paused_reason}"
+    )
 
 
 def _hidden(known: Iterable[TableRecord]) -> str:

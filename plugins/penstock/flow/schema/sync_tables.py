@@ -64,7 +64,7 @@ def follow_publication(
     """
     changes = member_changes(known.tables, found, split="via_root" in known.pipeline.withheld)
     for record, table in changes.back:
-        hide(ctx, conn, {table.oid: table.membership}, [record], came_back_reason(ctx, record, table))
+        hide(ctx, conn, {table.oid: table.membership}, came_back_reason(ctx, record, table))
     there = {relation.oid for relation in found.relations}
     for record in changes.left:
         _leave(ctx, record, position, exists=record.oid in there)
