@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from penstock.conditions import with_runbook
 from penstock.errors import Trouble
 from penstock.flow.context import Context
 from penstock.ledger.table_records import LoadRecord, TableRecord
@@ -28,7 +29,8 @@ def stop_all(
     ctx.ledger.tables.stop(ctx.name, troubles, noted=noted)
     for table in tables:
         if table.oid in troubles and not noted:
-            ctx.progress(f"paused {table.qualified}: {troubles[table.oid].reason}")
+            met = troubles[table.oid]
+            ctx.progress(with_runbook(f"paused {table.qualified}: [{met.slug}] {met.reason}", met.slug))
 
 
 def give_up(ctx: Context, rebuild: LoadRecord, reason: str) -> None:
