@@ -78,6 +78,12 @@ def test_where_a_command_may_have_been_missed_all_is_doubtful(known: History) ->
     assert read_rewrites(known, BEFORE, {1: "100"}) == DOUBTFUL
 
 
+def test_looks_before_the_last_that_saw_the_column_as_it_was_count_for_nothing() -> None:
+    looks = (look(token=None), look(), look(INT8))
+
+    assert read_rewrites(history(WIDER, looks=looks), BEFORE, {1: "100"}) == PROVEN
+
+
 def test_what_is_not_told_yet_is_waited_for() -> None:
     assert read_rewrites(history(), BEFORE, {1: "100"}) == OPEN
     assert read_rewrites(history(state(100, 501, INT4)), BEFORE, {1: "101"}) == OPEN
