@@ -1,10 +1,14 @@
 """A batch over many tasks leads to what one task makes of it, whatever the history: moves, chains, holes, bags."""
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from penstock.contract.manifest import FileRef
+from penstock.engine import split
+from penstock.engine.order import Column, Layout, MergeOrder, TargetFile
 from penstock.engine.split import Shape
 from tests.engine.folder_lake import FolderLake
 from tests.spark import merged_histories
@@ -20,6 +24,60 @@ SHAPES = [
     pytest.param(Shape(1, 3, 3), marks=pytest.mark.slow),
     Shape(3, 2, 1),
 ]
+
+
+KEYED = MergeOrder((Column("k", "int", (1,), key=True),), (), (), (), Layout("file:///t"), identity="d")
+WITHOUT_KEY, COPIED = replace(KEYED, columns=()), replace(KEYED, copy=True)
+MILLION = 1 << 20
+
+
+def order(like: MergeOrder, landed: tuple[int, ...], target: tuple[int, ...] = ()) -> MergeOrder:
+    """Return such an order of files of so many rows each."""
+    files = tuple(FileRef(f"{at}", rows, 0, ()) for at, rows in enumerate(landed))
+    return replace(like, landed=files, target=tuple(TargetFile(f"{at}", rows) for at, rows in enumerate(target)))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "slots", "shape"),
+    [
+        pytest.param(order(KEYED, ()), 8, Shape(), id="nothing"),
+        pytest.param(order(KEYED, (4 * MILLION,), (9, 9)), 8, Shape(1, 1, 4), id="changes of one task"),
+        pytest.param(order(KEYED, (4 * MILLION, 1), (9, 9)), 8, Shape(2, 1, 5), id="one change more"),
+        pytest.param(order(KEYED, (1,), (32 * MILLION,) * 3), 8, Shape(1, 3, 1), id="three tasks' rows of the table"),
+        pytest.param(order(KEYED, (1,), (32 * MILLION,) * 3), 2, Shape(1, 2, 1), id="and two tasks at once"),
+        pytest.param(order(KEYED, (16 * MILLION,), (99 * MILLION,) * 3), 8, Shape(4, 2, 8), id="many of both"),
+        pytest.param(order(KEYED, (16 * MILLION,), (99 * MILLION,)), 8, Shape(4, 1, 8), id="in one file of the table"),
+        pytest.param(
+            order(KEYED, (20 * MILLION,), (99 * MILLION,) * 3), 3, Shape(3, 1, 3), id="more than tasks at once"
+        ),
+        pytest.param(order(COPIED, (9 * MILLION, 9 * MILLION)), 8, Shape(writers=2), id="a copy of two files"),
+        pytest.param(order(COPIED, ()), 8, Shape(), id="a copy of nothing"),
+        pytest.param(
+            order(replace(WITHOUT_KEY, identity="n"), (2 * MILLION,)), 8, Shape(writers=2), id="inserts alone"
+        ),
+        pytest.param(order(replace(WITHOUT_KEY, identity="f"), (2 * MILLION,)), 8, Shape(), id="whole rows"),
+    ],
+)
+def test_a_batch_is_spread_by_its_rows_and_the_tasks_there_are(wanted: MergeOrder, slots: int, shape: Shape) -> None:
+    assert split.shape_of(wanted, slots) == shape
+
+
+@pytest.mark.parametrize(
+    ("like", "rows", "groups"),
+    [
+        (COPIED, (2, 2, 2, 2), [[(0, None), (1, None)], [(2, None), (3, None)]]),
+        (COPIED, (0, 0), [[(0, None), (1, None)]]),
+        (COPIED, (9, 0), [[(0, None)], [(1, None)]]),
+        (KEYED, (2, 2, 2, 2), [[(0, (0, 2)), (1, (0, 2))], [(2, (0, 2)), (3, (0, 2))]]),
+        (KEYED, (1, 4, 2), [[(0, (0, 1)), (1, (0, 2))], [(1, (2, 4)), (2, (0, 2))]]),
+        (KEYED, (0, 3, 0), [[(1, (0, 1))], [(1, (1, 3))]]),
+    ],
+    ids=["a copy", "an empty copy", "a copy with an empty end", "even files", "odd files", "empty files"],
+)
+def test_landed_rows_are_divided_evenly(like: MergeOrder, rows: tuple[int, ...], groups: list[list[object]]) -> None:
+    found = split._landed_groups(order(like, rows), 2)
+
+    assert [[(int(each.uri), each.only) for each in group] for group in found] == groups
 
 
 @pytest.fixture(scope="module")
