@@ -38,7 +38,7 @@ WALKS = ["tests/flow/capture", "tests/scenarios"]
 ROOMS = {
     "values": ["tests/values", "tests/source/test_type_name.py"],
     "shapes": ["tests/shapes", "tests/flow/capture", "tests/flow/merge", "tests/source/test_partition_bounds.py"],
-    "engine": ["tests/engine"],
+    "engine": ["tests/engine", "tests/source/test_rows_of_partitions.py"],
     "flow/schema": ["tests/shapes", *WALKS],
     "flow/load": ["tests/flow/load", "tests/flow/merge", "tests/flow/test_status.py", *WALKS],
 }

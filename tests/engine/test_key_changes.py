@@ -167,3 +167,24 @@ def test_random_histories_with_changes_of_the_key_end_as_they_were_written(
         )
         assert folder_lake.rows(table) == expected
     assert most > 2
+
+
+FIRST, SECOND, THIRD = Segment(BY_A, (0,), None, 10), Segment(BY_B, (1,), 10, 20), Segment(BY_A, (0, 2), 20, None)
+
+
+@pytest.mark.parametrize(
+    ("place", "before", "after"),
+    [
+        (9, (replace(FIRST, until=9),), (replace(FIRST, since=9), SECOND, THIRD)),
+        (10, (FIRST,), (SECOND, THIRD)),
+        (11, (FIRST, replace(SECOND, until=11)), (replace(SECOND, since=11), THIRD)),
+        (20, (FIRST, SECOND), (THIRD,)),
+        (99, (FIRST, SECOND, replace(THIRD, until=99)), (replace(THIRD, since=99),)),
+    ],
+)
+def test_what_lies_before_a_place_and_what_does_not(
+    place: int, before: tuple[Segment, ...], after: tuple[Segment, ...]
+) -> None:
+    every = (FIRST, SECOND, THIRD)
+
+    assert (segments.before(every, place), segments.after(every, place)) == (before, after)
