@@ -34,13 +34,26 @@ from _pytest.config import default_plugins
 ROOT = Path(__file__).parents[1]
 LIBRARY = "plugins/penstock"
 COSMIC_RAY = "cosmic-ray==8.7.0"
-WALKS = ["tests/flow/capture", "tests/scenarios"]
+SCHEMA_JOBS = [
+    *(f"tests/scenarios/test_{name}.py" for name in ("schema_changes", "membership", "object_names", "ddl_trigger")),
+    *(f"tests/scenarios/test_{name}_partitions.py" for name in ("gone", "attached")),
+    *(f"tests/attack/test_{name}.py" for name in ("silent_ddl", "publication_changes", "tables_that_changed")),
+]
+LOAD_JOBS = [
+    *(f"tests/scenarios/test_{name}.py" for name in ("resync", "column_fetch", "new_tables", "dry_runs", "main_job")),
+    *("tests/scenarios/test_membership.py", "tests/scenarios/test_copy_says_why_again.py"),
+    *(
+        "tests/attack/test_copies_under_ddl.py",
+        "tests/faults/test_copy_killed.py",
+        "tests/faults/test_rebuild_killed.py",
+    ),
+]
 ROOMS = {
     "values": ["tests/values", "tests/source/test_type_name.py"],
     "shapes": ["tests/shapes", "tests/flow/capture", "tests/flow/merge", "tests/source/test_partition_bounds.py"],
     "engine": ["tests/engine", "tests/source/test_rows_of_partitions.py"],
-    "flow/schema": ["tests/shapes", *WALKS],
-    "flow/load": ["tests/flow/load", "tests/flow/merge", "tests/flow/test_status.py", *WALKS],
+    "flow/schema": ["tests/shapes", "tests/flow/capture", *SCHEMA_JOBS],
+    "flow/load": ["tests/flow/load", "tests/flow/merge", "tests/flow/test_status.py", *LOAD_JOBS],
 }
 """The rooms whose code is changed, and their own tests. Where a server is the oracle, it answers here, too."""
 SECONDS = 120
