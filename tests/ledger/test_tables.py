@@ -13,7 +13,7 @@ from tests.ledger.conftest import START, capture, copy, entry, facts, publish, s
 from tests.shapes.tables import shape
 
 ACCEPTED = Accepted(
-    shape(enums={900: ("a", 'we"ird')}, composites={901: (("x", 23, -1),)}, hidden=("g",), hidden_attnums=(4,)),
+    shape(enums={900: ("a", 'we"ird')}, composites={901: (("x", 23, -1),)}, hidden={4: "g"}),
     (
         OpenQuestion("file", 1, START),
         OpenQuestion("label", 900, START, checked=True),

@@ -14,13 +14,25 @@ INT = PgType(23, -1, "pg_catalog", "int4", "b")
 BIGINT = PgType(20, -1, "pg_catalog", "int8", "b")
 TEXT = PgType(25, -1, "pg_catalog", "text", "b")
 ID = SourceColumn("id", 1, INT, not_null=True, key=True, version="700")
-HEAP = Leaf(100, "public", "t", "r", "p", "d", ("id",), 200, 1, 8192, True, True)
+HEAP = Leaf(
+    oid=100,
+    schema="public",
+    name="t",
+    kind="r",
+    persistence="p",
+    identity="d",
+    key=("id",),
+    file=200,
+    blocks=1,
+    bytes=8192,
+    ranged=True,
+)
 
 
 def source_table(oid: int = 100, name: str = "t", **other: Any) -> SourceTable:
     """Return a plain table with a key, published by its name; `other` is what matters of it."""
     plain: dict[str, Any] = {"schema": "public", "kind": "r", "persistence": "p", "identity": "d", "key": ("id",)}
-    plain |= {"columns": (ID,), "hidden": (), "leaves": (HEAP,), "filter_digest": None, "relfilenode": 200}
+    plain |= {"columns": (ID,), "hidden": {}, "part_versions": {}, "leaves": (HEAP,), "filter": None, "file": 200}
     plain |= {"parents": (), "enums": {}, "composites": {}, "membership": (f"table {oid}",)}
     return SourceTable(oid=oid, name=name, **{**plain, **other})
 

@@ -18,11 +18,9 @@ NAMES = {1: "id", 2: "name", 3: "given"}
 
 def leaf(number: int, low: int | None, high: int | None, *, attached: bool = False) -> Leaf:
     version = f"{number} 100 7{number}"
-    bound = Condition("id", "int", None if low is None else str(low), None if high is None else str(high))
+    bound = Condition(1, "int", None if low is None else str(low), None if high is None else str(high))
     since = (Attach(version, 7, None),) if attached else ()
-    return replace(
-        HEAP, oid=number, name=f"p{number}", relfilenode=number, chain=(version,), attached=since, bound=(bound,)
-    )
+    return replace(HEAP, oid=number, name=f"p{number}", file=number, chain=(version,), attached=since, bound=(bound,))
 
 
 ONE, TWO, THREE = leaf(1, 0, 10), leaf(2, 10, 20), leaf(3, 30, 40)
@@ -31,8 +29,7 @@ PARTED = replace(
     TABLE,
     kind="p",
     leaves=(ONE, TWO, THREE),
-    hidden=(),
-    hidden_attnums=(),
+    hidden={},
     enums={},
     part_versions={},
     columns=TABLE.columns,
@@ -91,13 +88,13 @@ def test_unlogged_and_foreign_partitions_are_not_read() -> None:
 
 
 def test_without_a_partition_that_stays_the_table_is_copied() -> None:
-    moved = tuple(replace(each, relfilenode=77 + each.oid) for each in PARTED.leaves)
+    moved = tuple(replace(each, file=77 + each.oid) for each in PARTED.leaves)
     assert judged(parted(*moved, NEW)).leaves_read is None
 
 
 def test_other_doubts_beside_need_a_copy() -> None:
     now = parted(ONE, TWO, THREE, NEW)
-    assert judged(replace(now, filter_digest="other")).leaves_read is None
+    assert judged(replace(now, filter="other")).leaves_read is None
     assert judged(replace(now, enums={900: ("low",)}, part_versions={900: ("1",)})).leaves_read is None
     assert judged(replace(now, columns=(*now.columns, GIVEN))).leaves_read is not None
 
@@ -130,7 +127,7 @@ def test_rows_that_only_the_lake_has_stay_until_their_partition_is_back_as_it_wa
     back = leaf(7, 70, 80, attached=True)
     found = read(judged(parted(ONE, TWO, THREE, back), "keep", gone(kept)))
     assert (found.leaves, found.kept) == ({7}, ())
-    assert judged(parted(ONE, TWO, THREE, replace(back, relfilenode=700)), "keep", gone(kept)).leaves_read is None
+    assert judged(parted(ONE, TWO, THREE, replace(back, file=700)), "keep", gone(kept)).leaves_read is None
     assert judged(parted(ONE, TWO, THREE, leaf(9, 75, 76, attached=True)), "keep", gone(kept)).leaves_read is None
 
 
@@ -139,7 +136,7 @@ def test_a_partition_that_goes_under_keep_stays_in_the_lake() -> None:
     assert [each.oid for each in found.kept] == [2]
     assert found.stays == ([[1, "int", "0", "20", None]], [[1, "int", "30", "40", None]])
     # and what may have been truncated by itself is not taken for what it was
-    assert judged(parted(ONE, replace(TWO, relfilenode=22), THREE), "keep").leaves_read is None
+    assert judged(parted(ONE, replace(TWO, file=22), THREE), "keep").leaves_read is None
 
 
 def test_bounds_whose_rows_are_still_to_go_do_not_stay() -> None:

@@ -28,10 +28,9 @@ N = SourceColumn("n", 5, INT, version="700")
 M = SourceColumn("m", 6, MOOD, version="700", parts=frozenset({900}))
 TABLE = source_table(
     columns=(ID, NAME),
-    hidden=("given",),
+    hidden={3: "given"},
     enums={900: ("low", "high")},
     membership=("table 1",),
-    hidden_attnums=(3,),
     part_versions={900: ("1 700", "2 700")},
     part_names={900: "level"},
 )
@@ -39,7 +38,7 @@ PARTITIONED = replace(TABLE, kind="p")
 SHORT = replace(TABLE, columns=(ID, replace(NAME, type=VARCHAR)))
 NUMBERED = replace(TABLE, columns=(ID, N))
 LABELLED = replace(TABLE, columns=(ID, NAME, M))
-NEWER = replace(HEAP, relfilenode=201)
+NEWER = replace(HEAP, file=201)
 TOUCHED = replace(NAME, version="705")
 REWRITTEN = replace(TABLE, leaves=(NEWER,), columns=(ID, TOUCHED))
 WIDER = replace(NUMBERED, leaves=(NEWER,), columns=(ID, replace(N, type=BIGINT, version="705")))
@@ -47,7 +46,7 @@ BY_NAME = replace(TABLE, identity="i", columns=(replace(ID, key=False), replace(
 NO_KEY = replace(TABLE, columns=(replace(ID, key=False), NAME), key=())
 WHOLE_ROWS, INSERTS_ONLY = replace(NO_KEY, identity="f"), replace(NO_KEY, identity="n")
 RENAMED_LABEL = {"enums": {900: ("low", "top")}, "part_versions": {900: ("1 700", "2 705")}}
-BORN = replace(HEAP, oid=101, name="t_2", relfilenode=101)  # a table's first file bears its oid
+BORN = replace(HEAP, oid=101, name="t_2", file=101)  # a table's first file bears its oid
 ATTACH = Attach("101 100 705", 705, 3)
 ATTACHED = replace(BORN, chain=(ATTACH.version,), attached=(ATTACH,))
 ALL, DROPS = Policy(), Policy(on_dropped_column="drop")
@@ -124,7 +123,7 @@ ADD, DROP, RENAME, RETYPE = ("add-column",), ("drop-column",), ("rename-column",
 
 SAME = (
     Case("nothing", TABLE),
-    Case("a new heap alone, of vacuum full or truncate", replace(TABLE, relfilenode=201, leaves=(NEWER,))),
+    Case("a new heap alone, of vacuum full or truncate", replace(TABLE, file=201, leaves=(NEWER,))),
     Case(
         "a label added",
         replace(TABLE, enums={900: ("low", "mid", "high")}, part_versions={900: ("1 700", "3", "2 700")}),
@@ -174,7 +173,7 @@ CHANGED_COLUMNS = (
     ),
     Case(
         "not in the stream any more",
-        columns(ID, hidden=("name", "given"), hidden_attnums=(2, 3)),
+        columns(ID, hidden={2: "name", 3: "given"}),
         policy=ALL,
         reason="is not in the stream any more",
     ),
@@ -305,7 +304,7 @@ TYPES = (
 TABLES = (
     Case("dropped", None, reason="dropped, or left the publication"),
     Case("in another schema", replace(TABLE, schema="other"), policy=ALL, reason="renamed from public.t to other.t"),
-    Case("another filter", replace(TABLE, filter_digest="a1"), policy=ALL, reason="row filter changed"),
+    Case("another filter", replace(TABLE, filter="a1"), policy=ALL, reason="row filter changed"),
     Case("a key and another identity", replace(TABLE, identity="f"), policy=ALL, events=("replica-identity",)),
     Case("a key and the identity of before", TABLE, replace(TABLE, identity="f"), ALL, events=("replica-identity",)),
     Case("another identity, while it is copied", replace(TABLE, identity="f"), reason=OTHER_KEY),
@@ -335,14 +334,14 @@ TABLES = (
     ),
 )
 PARTITIONS = (
-    Case("emptied before it was seen", leaves(HEAP, replace(BORN, relfilenode=300)), PARTITIONED, reason="new file"),
+    Case("emptied before it was seen", leaves(HEAP, replace(BORN, file=300)), PARTITIONED, reason="new file"),
     Case("with a new file", leaves(NEWER), PARTITIONED, reason="new file"),
     Case("with a new file, rows as old as ever", leaves(NEWER), PARTITIONED, evidence=HARMLESS),
     Case("with a new file, truncated with all", leaves(NEWER), PARTITIONED, evidence=TRUNCATED),
     Case("with a new file, told to have the same values", leaves(NEWER), PARTITIONED, evidence=VALUES_KEPT),
     Case(
         "new and emptied, though others are told",
-        leaves(HEAP, replace(BORN, relfilenode=300)),
+        leaves(HEAP, replace(BORN, file=300)),
         PARTITIONED,
         evidence=VALUES_KEPT,
         reason="new file",
@@ -360,14 +359,14 @@ PARTITIONS = (
     Case("attached, rows all sent", leaves(HEAP, ATTACHED), PARTITIONED, evidence=HARMLESS),
     Case(
         "attached and truncated",
-        leaves(HEAP, replace(ATTACHED, relfilenode=300)),
+        leaves(HEAP, replace(ATTACHED, file=300)),
         PARTITIONED,
         evidence=HARMLESS,
         reason=TAKEN,
     ),
     Case(
         "attached and rewritten, in a window with a TRUNCATE",
-        leaves(HEAP, replace(ATTACHED, relfilenode=300)),
+        leaves(HEAP, replace(ATTACHED, file=300)),
         PARTITIONED,
         evidence=replace(HARMLESS, files_explained=frozenset({101})),
         reason=TAKEN,
@@ -419,9 +418,9 @@ MORE_THAN_VALUES = tuple(
     for what, but, before in (
         ("called otherwise", {"name": "other"}, TABLE),
         ("its key", {"columns": (replace(ID, version="705"), TOUCHED)}, TABLE),
-        ("partitioned", {"kind": "p", "leaves": (replace(HEAP, oid=101, relfilenode=300),)}, TABLE),
+        ("partitioned", {"kind": "p", "leaves": (replace(HEAP, oid=101, file=300),)}, TABLE),
         ("may be unlogged", {"membership": ("schema 1",)}, TABLE),
-        ("filtered", {"filter_digest": "x"}, replace(TABLE, filter_digest="x")),
+        ("filtered", {"filter": "x"}, replace(TABLE, filter="x")),
         ("without a key", {"identity": "f", "key": (), "columns": (replace(ID, key=False), TOUCHED)}, WHOLE_ROWS),
     )
 )
@@ -501,7 +500,7 @@ def test_only_a_new_file_or_an_arrival_is_left_to_rows_and_stream() -> None:
     assert plan(known_as(PARTITIONED), leaves(NEWER)).asks
     assert plan(known_as(PARTITIONED), leaves(HEAP, ATTACHED)).asks
     assert plan(known_as(TABLE), REWRITTEN).asks
-    assert not plan(known_as(TABLE), replace(TABLE, filter_digest="a1")).asks
+    assert not plan(known_as(TABLE), replace(TABLE, filter="a1")).asks
 
 
 def test_a_type_that_the_lakes_field_cannot_become_begins_another_generation() -> None:

@@ -24,7 +24,7 @@ def only_in_lake(ctx: Context, record: TableRecord, now: SourceTable | None) -> 
         return []
     accepted = record.accepted
     by_file = now.kind == "p" and not values_changed(record.columns, accepted.shape, now)
-    files = {leaf.oid: leaf.relfilenode if by_file else None for leaf in now.leaves}
+    files = {leaf.oid: leaf.file if by_file else None for leaf in now.leaves}
     return list(dict.fromkeys([*(each.name for each in accepted.kept), *lost_partitions(accepted.shape, files)]))
 
 

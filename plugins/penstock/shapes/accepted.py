@@ -39,7 +39,7 @@ class GonePartition:
 
     def separate(self, now: SourceTable) -> bool:
         """Return whether its bound tells its rows in the lake, and no other partition of now can hold such a row."""
-        others = (leaf.bound for oid, leaf in now.shape.leaves.items() if oid != self.oid)
+        others = (leaf.bound for leaf in now.leaves if leaf.oid != self.oid)
         return partition_bounds.found_in_lake(self.bound) and all(map(self.apart, others))
 
     def apart(self, bound: Bound) -> bool:
@@ -113,11 +113,8 @@ def with_held_back(now: Shape, before: Shape, leaves: Collection[int], columns: 
     kept = {oid: leaf for oid, leaf in before.leaves.items() if oid in leaves}
     files = {oid: replace(leaf, file=kept[oid].file) for oid, leaf in now.leaves.items() if oid in kept}
     others = {oid: leaf for oid, leaf in now.leaves.items() if oid not in leaves}
-    held = {
-        attnum: replace(now.columns[attnum], version=before.columns[attnum].version if attnum in before.columns else "")
-        for attnum in columns
-    }
-    return replace(now, leaves=others | kept | files, columns={**now.columns, **held})
+    held = {attnum: before.versions.get(attnum, "") for attnum in columns}
+    return replace(now, leaves=others | kept | files, versions={**now.versions, **held})
 
 
 def missing_partitions(before: Shape, now: SourceTable) -> Iterator[GonePartition]:

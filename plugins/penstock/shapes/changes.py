@@ -123,7 +123,7 @@ class LeafAttached:
     @property
     def has_other_file(self) -> bool:
         """Return whether it was rewritten or truncated since it was made: a table is made with a file of its own oid."""
-        return self.leaf.kind == "r" and self.leaf.relfilenode != self.leaf.oid
+        return self.leaf.kind == "r" and self.leaf.file != self.leaf.oid
 
 
 @dataclass(frozen=True, slots=True)

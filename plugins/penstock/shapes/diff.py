@@ -71,7 +71,7 @@ def with_shown_defaults(before: Shape, now: SourceTable) -> SourceTable:
 def changed_files(before: Shape, now: SourceTable) -> Iterator[FileChanged]:
     """Yield the leaves with a new file: a TRUNCATE, an ALTER TABLE that rewrites, and VACUUM FULL all make one."""
     for leaf in now.leaves:
-        if file_before(before, leaf) != leaf.relfilenode:
+        if file_before(before, leaf) != leaf.file:
             yield FileChanged(leaf, leaf.oid not in before.leaves, now.changes_silently, now.kind == "p")
 
 
@@ -80,7 +80,7 @@ def file_before(before: Shape, leaf: Leaf) -> int:
     known = before.leaves.get(leaf.oid)
     if known is not None:
         return known.file
-    return leaf.oid if leaf.kind == "r" and not leaf.attached else leaf.relfilenode
+    return leaf.oid if leaf.kind == "r" and not leaf.attached else leaf.file
 
 
 def added_columns(columns: Sequence[MirrorColumn], now: SourceTable) -> list[SourceColumn]:
@@ -91,10 +91,8 @@ def added_columns(columns: Sequence[MirrorColumn], now: SourceTable) -> list[Sou
 
 def altered_columns(columns: Sequence[MirrorColumn], before: Shape, now: SourceTable) -> list[SourceColumn]:
     """Return the known columns whose catalog row is another one than at the last look."""
-    known = {column.attnum for column in columns} & before.columns.keys()
-    return [
-        each for each in now.columns if each.attnum in known and before.columns[each.attnum].version != each.version
-    ]
+    known = {column.attnum for column in columns} & before.versions.keys()
+    return [each for each in now.columns if each.attnum in known and before.versions[each.attnum] != each.version]
 
 
 def grown_enums(before: Shape, now: SourceTable) -> list[int]:
@@ -143,7 +141,7 @@ def _columns(known: TableFacts, now: SourceTable) -> Iterator[Change]:
 
 def _column(column: MirrorColumn, found: SourceColumn | None, now: SourceTable) -> Iterator[Change]:
     if found is None:
-        yield ColumnGone(column, column.attnum in now.hidden_attnums)
+        yield ColumnGone(column, column.attnum in now.hidden)
         return
     if found.name != column.name:
         yield ColumnRenamed(column, found)
@@ -162,7 +160,7 @@ def _same_type(one: PgType | None, other: PgType | None) -> bool:
 
 
 def _types(before: Shape, now: SourceTable) -> Iterator[Change]:
-    if before.filter != now.filter_digest:
+    if before.filter != now.filter:
         yield FilterChanged()
     for oid, labels in now.enums.items():
         same_rows = _within(before.part_versions.get(oid, ()), now.part_versions.get(oid, ()))
@@ -199,7 +197,7 @@ def _partitions(accepted: Accepted, now: SourceTable, empty_in: Mapping[int, str
     yield from attached_leaves(before, now)
     strange = {leaf.oid for leaf in strange_partitions(now)}
     for leaf in now.leaves:
-        yield from (LeafChanged(leaf, how) for how in _changed_leaf(before, now, leaf, strange=leaf.oid in strange))
+        yield from (LeafChanged(leaf, how) for how in _changed_leaf(before, leaf, strange=leaf.oid in strange))
 
 
 def _unclear(accepted: Accepted, now: SourceTable, gone: GonePartition) -> Iterator[str]:
@@ -210,8 +208,8 @@ def _unclear(accepted: Accepted, now: SourceTable, gone: GonePartition) -> Itera
             yield f"the lake keeps rows of {other.name} within the same bounds, which would go with them"
 
 
-def _changed_leaf(before: Shape, now: SourceTable, leaf: Leaf, *, strange: bool) -> Iterator[str]:
-    known, altered_by = before.leaves.get(leaf.oid), now.altered_by(leaf)
+def _changed_leaf(before: Shape, leaf: Leaf, *, strange: bool) -> Iterator[str]:
+    known = before.leaves.get(leaf.oid)
     if known and known.chain != leaf.chain:
         yield "was detached and attached again, and may have changed meanwhile"
     if leaf.persistence != "p" and (known is None or known.persistence == "p"):
@@ -220,7 +218,7 @@ def _changed_leaf(before: Shape, now: SourceTable, leaf: Leaf, *, strange: bool)
         yield "is a foreign table: the stream has none of its changes"
     if strange and (known is None or (known.identity, set(known.key)) != (leaf.identity, set(leaf.key))):
         yield "has another replica identity than the partitioned table"
-    if known and altered_by is not None and altered_by != known.altered_by:
+    if known and leaf.altered_by is not None and leaf.altered_by != known.altered_by:
         yield "was altered and has a unique index: it may have had another replica identity for a while"
 
 

@@ -11,11 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.codec import JsonForm
-from penstock.shapes.shape import Shape
+from penstock.shapes.shape import ColumnState, Shape
 from penstock.wire.messages import Relation
 
-ColumnState = tuple[str, int, int]
-"""What a column was: its name, its type's oid and its typmod."""
 _ELSEWHERE = frozenset({"oid", "generation", "sure", "gaps", "rewrote", "gone"})
 """The fields that the ledger keeps beside its JSON, and those that concern one window alone."""
 
@@ -71,9 +69,7 @@ class KnownShape(JsonForm):
     def of(cls, shape: Shape) -> KnownShape:
         """Return what the catalog has of a table's columns."""
         columns = dict(sorted(shape.columns.items()))
-        states = {attnum: (column.name, column.type, column.typmod) for attnum, column in columns.items()}
-        key = tuple(attnum for attnum, column in columns.items() if column.key)
-        return cls(shape.attnums, states, key=key, key_index=shape.key_index, hidden=tuple(shape.hidden))
+        return cls(shape.attnums, columns, key=shape.key, key_index=shape.key_index, hidden=tuple(shape.hidden))
 
     def attnums(self, sent: Iterable[ColumnState]) -> tuple[int, ...] | None:
         """Return which of the columns these are, by name and type; None where one is not there, or they have another order."""

@@ -102,7 +102,7 @@ def leaf_read(
     if (before.kind, now.kind) != ("p", "p") or accepted.asked("label") or grown_enums(before, now):
         return None
     there = {column.attnum for column in now.columns}
-    bounds = {oid: leaf.bound for oid, leaf in now.shape.leaves.items()}
+    bounds = {leaf.oid: leaf.bound for leaf in now.leaves}
     open_ = accepted.leaving_after(through)
     staying = {
         leaf.oid
@@ -140,7 +140,7 @@ def _rows_are_known(accepted: Accepted, now: SourceTable) -> bool:
         now.kind == "r"
         and bool(now.key)
         and now.identity != "n"
-        and now.filter_digest is None
+        and now.filter is None
         and not (now.changes_silently and accepted.asked("file"))
     )
 
@@ -169,15 +169,13 @@ def _was_there(before: Shape, leaf: Leaf) -> bool:
 
 def _is_back(kept: GonePartition, leaf: Leaf | None, bounds: Mapping[int, Bound]) -> bool:
     """Return whether a partition whose rows only the lake has is there again, with the rows that it had."""
-    return (
-        leaf is not None and kept.snapshot is None and kept.file == leaf.relfilenode and kept.bound == bounds[leaf.oid]
-    )
+    return leaf is not None and kept.snapshot is None and kept.file == leaf.file and kept.bound == bounds[leaf.oid]
 
 
 def _may_have_lost_rows(before: Shape, leaf: Leaf) -> bool:
     """Return whether a partition may have been truncated: what is to be kept of it is in no other place than the lake."""
     known = before.leaves.get(leaf.oid)
-    return known is not None and known.file != leaf.relfilenode
+    return known is not None and known.file != leaf.file
 
 
 def _is_distinct(kept: GonePartition, bounds: Iterable[Bound], there: Collection[int]) -> bool:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from penstock.shapes import partition_bounds
-from penstock.shapes.partition_bounds import Bound
-from penstock.shapes.shape import ColumnShape, LeafShape, Shape
+from penstock.shapes.shape import Described, LeafShape, Shape, fields_of
 from penstock.values.pgtype import PgType
 
 
@@ -38,20 +36,6 @@ class SourceColumn:
     dimensions: int = 0
     as_text: bool = False
 
-    @property
-    def shape(self) -> ColumnShape:
-        """Return what must stay the same of it."""
-        return ColumnShape(
-            self.attnum,
-            self.name,
-            self.type.oid,
-            self.type.typmod,
-            self.not_null,
-            self.key,
-            self.missing_text is not None,
-            self.version,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Attach:
@@ -62,98 +46,41 @@ class Attach:
     cid: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
-    """Describe one relation that holds rows: a plain table itself, or a partition without partitions.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leaf(LeafShape):
+    """Describe one relation that holds rows, with what a look alone asks for.
 
-    `kind` is `r` or `f` (foreign: its rows are elsewhere); `identity` and `key` are the relation's own, which decide
-    what old rows the server logs. `ranged`: whether it can be read by ranges of heap blocks. `changed_by` is the
-    32-bit id of the transaction that wrote its `pg_class` row; `has_unique`: whether it has an index that could
-    be its identity. `chain` holds the versions of the `pg_inherits` rows above it,
-    `attached` each ATTACH among them, none for a partition by birth: rows that it had before were never sent. `bound` says
-    which rows it can hold, as far as the lake can compare them. `missing` has the `missing_text` of its columns by name.
+    `kind` is `r` or `f` (foreign: its rows are elsewhere). `ranged`: whether it can be read by ranges of heap blocks. `changed_by` is
+    the 32-bit id of the transaction that wrote its `pg_class` row. `attached` has each ATTACH among its chain, none for a partition by
+    birth: rows that it had before were never sent. `missing` has the `missing_text` of its columns by name.
     """
 
-    oid: int
-    schema: str
-    name: str
     kind: str
-    persistence: str
-    identity: str
-    key: tuple[str, ...]
-    relfilenode: int
     blocks: int
     bytes: int
     ranged: bool
     changed_by: int = 0
-    has_unique: bool = False
-    chain: tuple[str, ...] = ()
     attached: tuple[Attach, ...] = ()
-    bound: Bound = ()
     missing: tuple[tuple[str, str], ...] = ()
 
-    @property
-    def qualified(self) -> str:
-        """Name the relation for a message."""
-        return f"{self.schema}.{self.name}"
 
-    def shape(self, attnums: Mapping[str, int], altered_by: int | None) -> LeafShape:
-        """Return what must stay the same of it, given the attnums of the table's columns and who altered it."""
-        return LeafShape(
-            oid=self.oid,
-            schema=self.schema,
-            name=self.name,
-            file=self.relfilenode,
-            chain=self.chain,
-            persistence=self.persistence,
-            identity=self.identity,
-            key=tuple(sorted(self.key)),
-            altered_by=altered_by,
-            bound=partition_bounds.by_attnum(self.bound, attnums),
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class SourceTable:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceTable(Described):
     """Describe one table that is or may be published.
 
-    `kind` is `r` (plain) or `p` (partitioned). `identity` is `d`, `i`, `f` or `n`; `d` and `i` without a usable index are
-    given as `n`. `columns` are those that the stream carries, in attnum order, and `hidden` names the others (generated,
-    or not in the publication's column list). `key` names the columns that identify a row: the replica identity's, under
-    `f` the primary key's, or none; `key_index` is that index, 0 for none. `late_key`: there would be one, but the server enforces it
-    late, also if in one partition only, and two rows may have it meanwhile. `filter_digest` is equal as long as the publication's row filter is, None without one;
-    `row_filter` is that filter in SQL, only where it was asked for. `membership` names what makes the table a member of the
-    publication, with other names after it has left and come back. `attnums` counts the columns that it ever had.
+    `columns` are those that the stream carries, in attnum order. `key` names the columns that identify a row: the replica identity's,
+    under `f` the primary key's, or none. `late_key`: there would be one, but the server enforces it late, also if in one partition
+    only, and two rows may have it meanwhile. `row_filter` is the publication's in SQL, only where it was asked for. `part_names` are the
+    names of types by their oids.
     """
 
     oid: int
-    schema: str
-    name: str
-    kind: str
-    persistence: str
-    identity: str
     key: tuple[str, ...]
     columns: tuple[SourceColumn, ...]
-    hidden: tuple[str, ...]
     leaves: tuple[Leaf, ...]
-    filter_digest: str | None
-    relfilenode: int
-    parents: tuple[int, ...]
-    enums: Mapping[int, tuple[str, ...]]
-    composites: Mapping[int, tuple[tuple[str, int, int], ...]]
-    membership: tuple[str, ...] = ()
-    hidden_attnums: tuple[int, ...] = ()
-    part_versions: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     part_names: Mapping[int, str] = field(default_factory=dict)
     row_filter: str | None = None
-    attnums: int = 0
-    key_index: int = 0
     late_key: bool = False
-
-    @property
-    def qualified(self) -> str:
-        """Name the table for a message."""
-        return f"{self.schema}.{self.name}"
 
     @property
     def changes_silently(self) -> bool:
@@ -173,35 +100,17 @@ class SourceTable:
     @property
     def where(self) -> str | None:
         """Return the condition under which a row is published, in SQL, or None for all rows."""
-        if self.filter_digest is not None and self.row_filter is None:
+        if self.filter is not None and self.row_filter is None:
             raise AssertionError(f"the row filter of {self.qualified} was not asked for")
         return self.row_filter
 
     @property
     def shape(self) -> Shape:
         """Return what must stay the same between two windows, or else be noticed."""
-        attnums = {column.name: column.attnum for column in self.columns}
         return Shape(
-            schema=self.schema,
-            name=self.name,
-            kind=self.kind,
-            persistence=self.persistence,
-            file=self.relfilenode,
-            columns={column.attnum: column.shape for column in self.columns},
-            hidden=dict(zip(self.hidden_attnums, self.hidden, strict=True)),
-            attnums=self.attnums,
-            identity=self.identity,
-            key_index=self.key_index,
-            filter=self.filter_digest,
-            membership=self.membership,
-            enums=self.enums,
-            composites=self.composites,
-            part_versions=self.part_versions,
-            parents=self.parents,
-            leaves={leaf.oid: leaf.shape(attnums, self.altered_by(leaf)) for leaf in self.leaves},
+            **fields_of(Described, self),
+            columns={each.attnum: (each.name, each.type.oid, each.type.typmod) for each in self.columns},
+            versions={each.attnum: each.version for each in self.columns},
+            key=tuple(each.attnum for each in self.columns if each.key),
+            leaves={leaf.oid: LeafShape(**fields_of(LeafShape, leaf)) for leaf in self.leaves},
         )
-
-    def altered_by(self, leaf: Leaf) -> int | None:
-        """Return who altered a partition that may have logged less than whole old rows of a table without a key."""
-        keyless = self.kind == "p" and self.identity == "f" and not self.key
-        return leaf.changed_by if keyless and leaf.has_unique else None

@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from penstock.lsn import Lsn
-from penstock.shapes.known_shape import ColumnState, KnownShape, sent_states
+from penstock.shapes.known_shape import KnownShape, sent_states
+from penstock.shapes.shape import ColumnState
 from penstock.wire.messages import Relation
 
 DROPPED = 0

@@ -102,8 +102,11 @@ class _HeapRow:
         """Return the replica identity, with `n` for one whose index does not exist."""
         return self.replica_identity if self.replica_identity == "f" or self.key else "n"
 
-    def leaf(self, missing: Mapping[str, str]) -> Leaf:
-        """Return the row as a relation that holds rows."""
+    def leaf(self, missing: Mapping[str, str], attnums: Mapping[str, int], *, keyless: bool) -> Leaf:
+        """Return the row as a relation that holds rows, given the attnums of its table's columns.
+
+        `keyless`: of a partitioned table whose rows are found by all of their columns, while one with an index may log less.
+        """
         return Leaf(
             oid=self.oid,
             schema=self.schema,
@@ -111,16 +114,16 @@ class _HeapRow:
             kind=self.kind,
             persistence=self.persistence,
             identity=self.identity,
-            key=tuple(self.key),
-            relfilenode=self.relfilenode,
+            key=tuple(sorted(self.key)),
+            file=self.relfilenode,
             blocks=self.bytes // self.block_size,
             bytes=self.bytes,
             ranged=self.ranged,
             changed_by=self.changed_by,
-            has_unique=self.has_unique,
+            altered_by=self.changed_by if keyless and self.has_unique else None,
             chain=tuple(self.chain),
             attached=tuple(self._attached()),
-            bound=partition_bounds.parse_bound(self.bounds),
+            bound=partition_bounds.by_attnum(partition_bounds.parse_bound(self.bounds), attnums),
             missing=tuple(sorted(missing.items())),
         )
 
@@ -175,7 +178,7 @@ def with_filter(conn: SourceSession, publication: str, table: SourceTable) -> So
 
     Raises SourceError; TableError("table-rewritten") where the table or its filter is gone.
     """
-    if table.filter_digest is None:
+    if table.filter is None:
         return table
     rows = conn.rows("catalog/row_filter", publication=publication, oid=table.oid)
     if not rows or rows[0][0] is None:
@@ -232,6 +235,8 @@ class _Assembly:
         row, key = self.row, self._key()
         shown = {name: text for leaf in leaves for name, text in self.missing.get(leaf.oid, {}).items()}
         streamed = [column for column in self.columns if self._is_streamed(column)]
+        attnums = {column.name: column.attnum for column in streamed}
+        keyless = row.kind == "p" and row.replica_identity == "f" and not key
         made_of = self.types.closure(column.type for column in streamed)
         return SourceTable(
             oid=row.oid,
@@ -244,12 +249,11 @@ class _Assembly:
             key_index=row.key_index if key else 0,
             late_key=row.late_key,
             columns=tuple(self._column(column, key, shown.get(column.name)) for column in streamed),
-            hidden=tuple(column.name for column in self.columns if not self._is_streamed(column)),
-            hidden_attnums=tuple(column.attnum for column in self.columns if not self._is_streamed(column)),
-            leaves=tuple(leaf.leaf(self.missing.get(leaf.oid, {})) for leaf in leaves),
-            filter_digest=self.published.filter_digest,
+            hidden={column.attnum: column.name for column in self.columns if not self._is_streamed(column)},
+            leaves=tuple(leaf.leaf(self.missing.get(leaf.oid, {}), attnums, keyless=keyless) for leaf in leaves),
+            filter=self.published.filter_digest,
             membership=self.published.membership,
-            relfilenode=row.relfilenode,
+            file=row.relfilenode,
             attnums=row.attnums,
             parents=tuple(row.parents),
             enums={part.oid: tuple(part.labels) for part in made_of if part.kind == "e"},

@@ -33,7 +33,7 @@ FACTS = PublicationFacts(
     via_root=True,
     generated=False,
 )
-TABLE = source_table(1, "one", columns=(), leaves=(), relfilenode=1)
+TABLE = source_table(1, "one", columns=(), leaves=(), file=1)
 RECORD = table_record(1, "one", accepted=Accepted(TABLE.shape))
 
 

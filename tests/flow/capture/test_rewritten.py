@@ -10,15 +10,15 @@ from penstock.lsn import Lsn
 from penstock.shapes.accepted import Accepted, HeldBack, OpenQuestion
 from penstock.shapes.ddl_log import Before
 from penstock.shapes.plan import Plan
-from penstock.shapes.source_table import Leaf, SourceColumn, SourceTable
+from penstock.shapes.source_table import SourceColumn, SourceTable
 from penstock.shapes.steps import Policy
 from penstock.values.pgtype import PgType
-from tests.shapes.tables import BIGINT, ID, INT, known_as, source_table
+from tests.shapes.tables import BIGINT, HEAP, ID, INT, known_as, source_table
 
 N = SourceColumn("n", 2, INT, version="700")
-LEAF = Leaf(101, "public", "t_1", "r", "p", "d", ("id",), 200, 1, 8192, True, True)
-BEFORE = source_table(kind="p", columns=(ID, N), leaves=(LEAF,), relfilenode=0)
-NOW = replace(BEFORE, columns=(ID, replace(N, type=BIGINT, version="705")), leaves=(replace(LEAF, relfilenode=201),))
+LEAF = replace(HEAP, oid=101, name="t_1")
+BEFORE = source_table(kind="p", columns=(ID, N), leaves=(LEAF,), file=0)
+NOW = replace(BEFORE, columns=(ID, replace(N, type=BIGINT, version="705")), leaves=(replace(LEAF, file=201),))
 COMPUTED = replace(N, generated="s")
 
 
@@ -52,11 +52,11 @@ def test_what_partitions_may_hide_is_not_left_to_what_is_told(before: SourceTabl
 
 # --- one file that is to be explained, beside a column that was added ------------------------
 
-TWO = replace(LEAF, oid=102, name="t_2", relfilenode=300)
+TWO = replace(LEAF, oid=102, name="t_2", file=300)
 PARTED = replace(BEFORE, leaves=(LEAF, TWO))
 ADDED = replace(PARTED, columns=(*PARTED.columns, SourceColumn("more", 3, INT, version="705", missing_text="1")))
-EMPTIED = replace(ADDED, leaves=(replace(LEAF, relfilenode=201), TWO))
-BOTH = replace(ADDED, leaves=(replace(LEAF, relfilenode=201), replace(TWO, relfilenode=301)))
+EMPTIED = replace(ADDED, leaves=(replace(LEAF, file=201), TWO))
+BOTH = replace(ADDED, leaves=(replace(LEAF, file=201), replace(TWO, file=301)))
 KEEPS, REFUSED = Policy(on_dropped_partition="keep"), Plan(reason="refused")
 
 
@@ -81,10 +81,10 @@ def test_files_are_asked_for_up_to_the_first_position_that_was_named() -> None:
 
 
 def test_files_are_not_asked_for_where_a_copy_is_needed_anyway() -> None:
-    attached = replace(LEAF, oid=103, name="t_3", relfilenode=103, chain=("3",), persistence="u")
+    attached = replace(LEAF, oid=103, name="t_3", file=103, chain=("3",), persistence="u")
 
     assert asked(ADDED) is None
-    assert asked(replace(EMPTIED, filter_digest="other"), 101) is None
+    assert asked(replace(EMPTIED, filter="other"), 101) is None
     assert not of_files(EMPTIED, 101).is_refused
     assert asked(replace(EMPTIED, leaves=(*EMPTIED.leaves, attached)), 101) is None
 
@@ -96,7 +96,7 @@ def test_what_is_followed_at_once_holds_back_the_files_that_nothing_explains_yet
     assert [event.name for event in case.best().events] == ["add-column"]
     assert {oid: leaf.file for oid, leaf in accepted.shape.leaves.items()} == {101: 200, 102: 300}
     assert {oid: leaf.file for oid, leaf in partly.shape.leaves.items()} == {101: 200, 102: 301}
-    assert accepted.shape.columns[3].version == "", "so that each look until then finds it altered"
+    assert accepted.shape.versions[3] == "", "so that each look until then finds it altered"
     assert [(each.subject, each.checked) for each in accepted.questions] == [(101, True), (102, True)]
     assert [(each.subject, each.checked) for each in partly.questions] == [(101, False)]
     assert {oid: leaf.file for oid, leaf in case.with_explained({102}).shape.leaves.items()} == {101: 200, 102: 301}
@@ -117,7 +117,7 @@ PLAIN = source_table(columns=(ID, N, SourceColumn("d", 3, DOMAIN, version="700")
 WIDER = replace(
     PLAIN,
     columns=(ID, replace(N, type=BIGINT, version="705"), PLAIN.columns[2], SourceColumn("more", 4, INT, version="706")),
-    leaves=(replace(PLAIN.leaves[0], relfilenode=201),),
+    leaves=(replace(PLAIN.leaves[0], file=201),),
 )
 TEXT = "column n changed its type from integer to bigint"
 
@@ -137,7 +137,7 @@ def test_a_wider_column_is_held_back_with_what_is_said_of_it_and_all_else_is_fol
     assert [event.name for event in case.meanwhile().events] == ["add-column"]
     assert [event.name for event in case.rest(case.best()).events] == ["retype-column"]
     accepted = case.accepted(checked=True)
-    assert (accepted.shape.columns[2].version, accepted.shape.leaves[100].file) == ("700", 200)
+    assert (accepted.shape.versions[2], accepted.shape.leaves[100].file) == ("700", 200)
     assert [each.checked for each in accepted.questions] == [True]
     assert held_files(accepted) == {100}
     assert case.before() == Before(
@@ -168,4 +168,4 @@ def test_each_command_on_a_partitioned_table_counts_as_one_that_rewrote_it() -> 
     assert case.before().file == -1
     assert of_values(replace(WIDER, columns=(ID, N, *WIDER.columns[2:]))) is None, "nothing was altered"
     assert of_values(replace(WIDER, persistence="u")) is None
-    assert of_values(replace(WIDER, filter_digest="other")) is None
+    assert of_values(replace(WIDER, filter="other")) is None

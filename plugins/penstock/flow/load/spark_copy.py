@@ -94,7 +94,7 @@ def _with_filters(
     ctx: Context, exported: Exported, sources: Sequence[SourceTable]
 ) -> tuple[list[SourceTable], dict[int, SourceError]]:
     """Ask for the tables' row filters in the snapshot; return the tables, and why some of them cannot be read, by oid."""
-    if not any(table.filter_digest for table in sources):
+    if not any(table.filter for table in sources):
         return list(sources), {}
     found: list[SourceTable] = []
     failures: dict[int, SourceError] = {}

@@ -116,8 +116,7 @@ def _rewritten_as_logged(
     """Return the partitions that came from these files to theirs by a rewrite that was logged, with all of their rows."""
     leaves, logged = {leaf.oid: leaf for leaf in case.now.leaves}, landed.ddl.shapes if landed.ddl else {}
     stories = {
-        oid: rewritten_file(file, leaves[oid].relfilenode, generation, logged.get(oid, ()))
-        for oid, file in before.items()
+        oid: rewritten_file(file, leaves[oid].file, generation, logged.get(oid, ())) for oid, file in before.items()
     }
     found = {oid: each for oid, each in stories.items() if each is not None}
     empty = any(each.empty for each in found.values())

@@ -122,7 +122,7 @@ class OpenTable:
         return Before(
             file=_REWRITTEN if self.now.kind == "p" else file_before(shape, *self.now.leaves),
             types=types,
-            versions={attnum: column.version for attnum, column in shape.columns.items()},
+            versions=shape.versions,
             bases={type_.oid: innermost(type_).oid for type_ in domains},
             checked=any(each.checked for each in open_.values()),
         )
@@ -135,7 +135,7 @@ class OpenTable:
         """Return the files of before and of now of the partitions that were there before."""
         before = self.known.accepted.shape
         leaves = [leaf for leaf in self.now.leaves if leaf.oid in before.leaves]
-        return {leaf.oid: file_before(before, leaf) for leaf in leaves}, {leaf.oid: leaf.relfilenode for leaf in leaves}
+        return {leaf.oid: file_before(before, leaf) for leaf in leaves}, {leaf.oid: leaf.file for leaf in leaves}
 
     def _subjects(self, asks: Asks) -> frozenset[int]:
         return frozenset(each.subject for each in self.questions if each.asks == asks)

@@ -89,7 +89,7 @@ def came_back(record: TableRecord, table: SourceTable) -> bool:
 def came_back_reason(ctx: Context, record: TableRecord, table: SourceTable) -> str:
     """Say what may be missing; the catalog does not distinguish an ALTER that was undone from one that left the table out."""
     name = ctx.pipeline.publication
-    if record.accepted.shape.filter != table.filter_digest:
+    if record.accepted.shape.filter != table.filter:
         return (
             f"the row filter of publication {name} changed; rows that it left out, or leaves out now, are in no window"
         )

@@ -97,10 +97,10 @@ def contents(asked: Asked) -> Iterator[Note]:
         if clash := _clash(table):
             yield note("reserved-column", table=subject, clash=clash)
         if table.hidden:
-            yield note("hidden-columns", table=subject, hidden=table.hidden)
+            yield note("hidden-columns", table=subject, hidden=tuple(table.hidden.values()))
         if table.late_key and table.identity == "f":
             yield note("late-key", table=subject, where=" in a partition at least" if is_parted else "")
-        if table.filter_digest is not None:
+        if table.filter is not None:
             yield note("row-filter", table=subject)
         if silent := [leaf.qualified for leaf in table.leaves if leaf.kind != "r" or leaf.persistence != "p"]:
             is_empty = len(silent) == len(table.leaves)
