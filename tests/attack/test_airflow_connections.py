@@ -90,7 +90,7 @@ def work_mem(connection: Connection) -> set[str]:
     with connect_to_ledger(connection, "test") as ledger:
         seen.add(ledger.execute("show work_mem").fetchone())
     with connect_arrow(connection, what="test", settings={}) as arrow:
-        seen |= set(arrow.rows(sql.SQL("select current_setting('work_mem')")))
+        seen |= set(arrow.ask(sql.SQL("select current_setting('work_mem')")))
     return {row[0] for row in seen if row}
 
 

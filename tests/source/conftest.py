@@ -116,12 +116,13 @@ def peeked(
     slot: str = "s",
     publication: str = "p",
     statement_timeout: int = 60,
+    work_mem: int = 64 << 20,
     batch_bytes: int = 1 << 20,
     what: str = "peek",
     **options: Any,
 ) -> Iterator[pa.BinaryArray]:
     """The messages of one window, in the arrays in which they came."""
-    limits = Capture(statement_timeout=statement_timeout, work_mem=64 << 20, batch_bytes=batch_bytes)
+    limits = Capture(statement_timeout=statement_timeout, work_mem=work_mem, batch_bytes=batch_bytes)
     return peek.peek(source, peek.Request(slot, publication, upto, **options), limits, what=what)
 
 

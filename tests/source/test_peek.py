@@ -89,14 +89,14 @@ def test_a_window_that_is_decoded_otherwise_for_its_large_messages_is_refused(so
     filled.execute("insert into t values (1, repeat('x', 5000)), (2, repeat('y', 5000))")
     upto = server_info.position(conn).flushed
     monkeypatch.setattr(peek, "LARGE", 3000)
-    load = peek.load
+    load = session.load
 
     for other in ("where false and", "where octet_length(m.data) > 0 or"):
 
         def otherwise(name: str, other: str = other) -> str:
             return load(name).replace("where", other) if name == "source/peek/large_messages" else load(name)
 
-        monkeypatch.setattr(peek, "load", otherwise)
+        monkeypatch.setattr(session, "load", otherwise)
         with pytest.raises(SourceError, match=r"source-error.*decode the window alike twice"):
             window(source, upto)
 
@@ -169,9 +169,7 @@ def test_logical_messages_of_strangers_stay_on_the_server(source, conn, filled, 
 def test_the_session_of_a_peek_has_the_memory_it_was_given(source, filled):
     settings = {"work_mem": "131072kB", "logical_decoding_work_mem": "131072kB"}
     with arrow.connect_arrow(source, what="test", settings=settings) as session:
-        shown = session.rows(
-            sql.SQL("select current_setting('work_mem'), current_setting('logical_decoding_work_mem')")
-        )
+        shown = session.ask(sql.SQL("select current_setting('work_mem'), current_setting('logical_decoding_work_mem')"))
 
     assert shown == [("128MB", "128MB")]
 

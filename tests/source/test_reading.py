@@ -10,7 +10,7 @@ from penstock.conditions import Directive
 from penstock.errors import SourceError
 from penstock.source import catalog, leaf_rows, session, slot
 from penstock.source.copy import plan_ranges, read_range
-from penstock.source.reading import EndedError, TableError, reading, unplannable
+from penstock.source.reading import EndedError, TableError, reading, require_same, unplannable
 from penstock.source.text_rows import rendered
 from tests.source.conftest import copied
 
@@ -86,7 +86,7 @@ def test_a_whole_table_is_compared_without_running_a_function_of_its_owner(write
     folded(writer, "begin raise exception 'it ran'; end")
     with rendered(reader, seconds=60) as texts:
         assert [block.num_rows for block in texts.rows([("s", "a")], ["v", "id"])] == [3]
-        texts.require_same([("s", "a")])
+        require_same(texts.session, [("s", "a")])
 
 
 def test_settings_that_a_function_has_changed_are_no_ones_after_a_read(writer, reader):

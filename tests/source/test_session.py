@@ -6,7 +6,7 @@ from psycopg import sql
 
 from penstock.errors import SourceError
 from penstock.lsn import Lsn
-from penstock.source import arrow, server_info, session
+from penstock.source import arrow, server_errors, server_info, session
 from penstock.source.session import PINNED, SourceSession
 
 # what a role might have set, and a value that it changes
@@ -31,7 +31,7 @@ def test_the_settings_of_a_role_do_not_leak_into_values(database, writer, new_ro
     with session.connect(source, what="test") as conn:
         rendered = {name: conn.execute(query).fetchone()[0] for name, (_, query, _) in LEAKS.items()}
     with arrow.connect_arrow(source, what="test", settings={}) as streaming:
-        streamed = {name: streaming.rows(sql.SQL(query))[0][0] for name, (_, query, _) in LEAKS.items()}
+        streamed = {name: streaming.ask(sql.SQL(query))[0][0] for name, (_, query, _) in LEAKS.items()}
 
     expected = {name: expected for name, (_, _, expected) in LEAKS.items()}
     assert rendered == expected
@@ -81,7 +81,7 @@ def test_a_read_that_a_policy_would_narrow_fails_instead_of_losing_rows(writer, 
     with (
         session.connect(source, what="test") as conn,
         pytest.raises(SourceError, match="row-level security") as caught,
-        session.translating(conn.place),
+        server_errors.translating(conn.place),
     ):
         conn.execute("select * from public.t")
     assert caught.value.slug == "source-auth"

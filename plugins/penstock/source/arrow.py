@@ -42,7 +42,7 @@ class ArrowSession:
         with self._statement(statement) as prepared, translating(self.place):
             prepared.execute_update()
 
-    def rows(self, query: sql.Composable) -> list[tuple[Any, ...]]:
+    def ask(self, query: sql.Composable) -> list[tuple[Any, ...]]:
         """Run a small query and return its rows."""
         batches = self.stream(query, _SMALL)
         return [row for batch in batches for row in zip(*(column.to_pylist() for column in batch.columns), strict=True)]
@@ -80,8 +80,8 @@ def connect_arrow(source: Connection, *, what: str, settings: Mapping[str, str])
             connection = adbc_driver_manager.AdbcConnection(database)
         with closing(connection):
             session = ArrowSession(connection, source.address)
-            session.rows(pinning(settings))
-            (shown,) = session.rows(showing())
+            session.ask(pinning(settings))
+            (shown,) = session.ask(showing())
             assert_pinned(shown, session.place)
             yield session
 

@@ -6,36 +6,22 @@ lock of a table: a transaction that holds one table must not keep the reading of
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
-from psycopg import sql
 from psycopg.pq import TransactionStatus
 
 from penstock.shapes import partition_bounds
 from penstock.shapes.source_table import Attach, Leaf, SourceColumn, SourceTable
 from penstock.source import types
 from penstock.source.reading import rewritten_error
-from penstock.source.session import SourceSession, translating
+from penstock.source.session import SourceSession, composed
 from penstock.source.types import Types
-from penstock.sql import load
-
-__all__ = [
-    "Leaf",
-    "Relation",
-    "SourceColumn",
-    "SourceTable",
-    "all_tables",
-    "describe",
-    "members",
-    "members_of",
-    "one_snapshot",
-    "published_tables",
-    "relations",
-    "with_filter",
-]
 
 _PUBLISHES_GENERATED = 180_000
 
@@ -168,9 +154,8 @@ def members_of(conn: SourceSession, publication: str, oids: Collection[int]) -> 
     """Say how a publication publishes these tables, as far as it does; raises SourceError."""
     if not oids:
         return {}
-    query = sql.SQL(load("source/catalog/published_of")).format(published=sql.SQL(load("source/catalog/published")))
-    with translating(conn.place):
-        return _members(conn.execute(query, {"publication": publication, "oids": list(oids)}).fetchall())
+    query = composed("catalog/published_of", published=composed("catalog/published"))
+    return _members(conn.ask(query, publication=publication, oids=list(oids)))
 
 
 def with_filter(conn: SourceSession, publication: str, table: SourceTable) -> SourceTable:
@@ -202,20 +187,14 @@ def describe(conn: SourceSession, wanted: Mapping[int, Published], *, sizes: boo
     """Read the tables with these oids, ordered by name; those that are gone are left out. Raises SourceError."""
     with one_snapshot(conn):
         heaps = conn.records(_HeapRow, "catalog/heaps", oids=list(wanted), sizes=sizes)
-        columns = _grouped(conn.records(_ColumnRow, "catalog/columns", oids=list(wanted)))
-        known = types.read_types(conn, (column.type for rows in columns.values() for column in rows))
-        missing = _missing(conn, heaps)
+        columns = conn.records(_ColumnRow, "catalog/columns", oids=list(wanted))
+        known = types.read_types(conn, (column.type for column in columns))
+        missing = missing_values(conn, (row.oid for row in heaps if row.kind == "r"))
         generated = conn.info.server_version >= _PUBLISHES_GENERATED
-    leaves: dict[int, list[_HeapRow]] = {}
-    for row in heaps:
-        if row.kind != "p":
-            leaves.setdefault(row.root, []).append(row)
+    columns_of = {oid: list(rows) for oid, rows in groupby(columns, key=attrgetter("relation"))}
     tables = [
-        _Assembly(row, wanted[row.oid], columns.get(row.oid, []), known, missing, generated).table(
-            leaves.get(row.oid, [])
-        )
-        for row in heaps
-        if row.oid == row.root
+        _Assembly(list(rows), wanted[root], columns_of.get(root, []), known, missing, generated).table()
+        for root, rows in groupby(heaps, key=attrgetter("root"))
     ]
     return sorted(tables, key=lambda table: (table.schema, table.name))
 
@@ -224,15 +203,17 @@ def describe(conn: SourceSession, wanted: Mapping[int, Published], *, sizes: boo
 class _Assembly:
     """Put one table together from its rows of all statements."""
 
-    row: _HeapRow
+    rows: Sequence[_HeapRow]
     published: Published
     columns: Sequence[_ColumnRow]
     types: Types
     missing: Mapping[int, Mapping[str, str]]
     generated: bool
 
-    def table(self, leaves: Sequence[_HeapRow]) -> SourceTable:
-        row, key = self.row, self._key()
+    def table(self) -> SourceTable:
+        row = next(row for row in self.rows if row.oid == row.root)
+        leaves = [leaf for leaf in self.rows if leaf.kind != "p"]
+        key = self._key(row)
         shown = {name: text for leaf in leaves for name, text in self.missing.get(leaf.oid, {}).items()}
         streamed = [column for column in self.columns if self._is_streamed(column)]
         attnums = {column.name: column.attnum for column in streamed}
@@ -266,10 +247,10 @@ class _Assembly:
             part_names={part.oid: part.name for part in made_of if part.versions},
         )
 
-    def _key(self) -> tuple[str, ...]:
+    def _key(self, row: _HeapRow) -> tuple[str, ...]:
         """Return the key's columns, or none where one is generated and so in no old row that the stream brings."""
         unsent = {column.name for column in self.columns if column.generated and not self._is_streamed(column)}
-        return () if unsent & set(self.row.key) else tuple(self.row.key)
+        return () if unsent & set(row.key) else tuple(row.key)
 
     def _is_streamed(self, column: _ColumnRow) -> bool:
         if column.generated and not (self.generated and self.published.columns is not None):
@@ -294,18 +275,11 @@ class _Assembly:
         )
 
 
-def _grouped(rows: Iterable[_ColumnRow]) -> dict[int, list[_ColumnRow]]:
-    groups: dict[int, list[_ColumnRow]] = {}
-    for row in rows:
-        groups.setdefault(row.relation, []).append(row)
-    return groups
-
-
-def _missing(conn: SourceSession, heaps: Sequence[_HeapRow]) -> dict[int, dict[str, str]]:
+def missing_values(conn: SourceSession, oids: Iterable[int]) -> dict[int, dict[str, str]]:
     """Read the missing values by relation and column. They lie at the leaves: a partitioned table has no rows itself."""
-    found: dict[int, dict[str, str]] = {}
-    for oid, column, text in conn.rows("catalog/missing", oids=[row.oid for row in heaps if row.kind == "r"]):
-        found.setdefault(oid, {})[column] = text
+    found: dict[int, dict[str, str]] = defaultdict(dict)
+    for oid, column, text in conn.rows("catalog/missing", oids=list(oids)):
+        found[oid][column] = text
     return found
 
 
@@ -319,9 +293,5 @@ def _members(rows: Iterable[tuple[Any, ...]]) -> dict[int, Published]:
 @contextmanager
 def one_snapshot(conn: SourceSession) -> Iterator[None]:
     """Read all inside from one snapshot; inside a transaction that is already open, from that one's."""
-    if conn.info.transaction_status != TransactionStatus.IDLE:
-        yield
-        return
-    with translating(conn.place), conn.transaction():
-        conn.execute("set transaction isolation level repeatable read, read only")
+    with conn.snapshot() if conn.info.transaction_status == TransactionStatus.IDLE else nullcontext():
         yield

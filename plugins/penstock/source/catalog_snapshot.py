@@ -9,11 +9,8 @@ it is the same, so is the table. A thousand tables then cost a thousand short ro
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
-
-from psycopg import sql
 
 from penstock.config.model import Patterns
 from penstock.shapes.shape import SHAPE_LAYOUT
@@ -23,9 +20,8 @@ from penstock.source.catalog import Published, Relation
 from penstock.source.patterns import Choice, choose
 from penstock.source.publication import PublicationFacts
 from penstock.source.refusals import Refusal
-from penstock.source.session import SourceSession, translating
+from penstock.source.session import SourceSession, composed
 from penstock.source.types import Types
-from penstock.sql import load
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,34 +135,29 @@ def read_catalog(
 
 def read_stamps(conn: SourceSession, publication: str) -> Stamps:
     """Return the digests of the tables that a publication publishes; raises SourceError."""
-    members = _rows(conn, "catalog/member_stamps", {"published": "catalog/published"}, publication=publication)
-    oids = [oid for oid, _, _ in members]
-    parts = {"heaps": "catalog/heaps", "columns": "catalog/columns"}
-    found = {row[0]: row[1:] for row in _rows(conn, "catalog/table_stamps", parts, oids=oids, sizes=False)}
+    members = conn.ask(
+        composed("catalog/member_stamps", published=composed("catalog/published")), publication=publication
+    )
+    parts = {"heaps": composed("catalog/heaps"), "columns": composed("catalog/columns")}
+    rows_of_tables = conn.ask(
+        composed("catalog/table_stamps", **parts), oids=[oid for oid, _, _ in members], sizes=False
+    )
+    found = {row[0]: row[1:] for row in rows_of_tables}
     known = types.read_types(conn, {oid for _, _, used in found.values() for oid in used})
-    missing = _missing(conn, [leaf for _, leaves, _ in found.values() for leaf in leaves or ()])
+    missing = catalog.missing_values(conn, [leaf for _, leaves, _ in found.values() for leaf in leaves or ()])
     made_of: dict[tuple[int, ...], str] = {}
     stamps = {
-        oid: _digest(version, rows, _types(known, tuple(used), made_of), *(missing.get(leaf) for leaf in leaves or ()))
+        oid: _digest(
+            version,
+            rows,
+            _types(known, tuple(used), made_of),
+            *(sorted(missing[leaf].items()) for leaf in leaves or ()),
+        )
         for oid, version, _ in members
         if oid in found
         for rows, leaves, used in [found[oid]]
     }
     return Stamps(stamps, frozenset(oid for oid, _, listed in members if listed))
-
-
-def _rows(conn: SourceSession, statement: str, parts: Mapping[str, str], **values: object) -> list[tuple[Any, ...]]:
-    """Run a statement that is composed around others."""
-    inner = {name: sql.SQL(load(f"source/{part}")) for name, part in parts.items()}
-    with translating(conn.place):
-        return conn.execute(sql.SQL(load(f"source/{statement}")).format(**inner), values).fetchall()
-
-
-def _missing(conn: SourceSession, leaves: Iterable[int]) -> dict[int, list[tuple[str, str]]]:
-    found: dict[int, list[tuple[str, str]]] = {}
-    for oid, column, text in conn.rows("catalog/missing", oids=list(leaves)):
-        found.setdefault(oid, []).append((column, text))
-    return {oid: sorted(rows) for oid, rows in found.items()}
 
 
 def _types(known: Types, used: tuple[int, ...], made_of: dict[tuple[int, ...], str]) -> str:

@@ -18,19 +18,9 @@ from penstock.jobs.copy_plan import CopyRange
 from penstock.landing.layout import copy_file
 from penstock.shapes.source_table import Leaf, SourceTable
 from penstock.source.arrow import ArrowSession, connect_arrow
-from penstock.source.reading import (
-    BACKEND,
-    BEGIN,
-    Heap,
-    bounded,
-    of_one_table,
-    rewritten_error,
-    rewritten_query,
-    taking,
-)
-from penstock.source.session import assert_pinned, showing
+from penstock.source.reading import BACKEND, Heap, bounded, of_one_table, require_same
+from penstock.source.session import BEGIN, composed, taking
 from penstock.source.text_rows import rendered
-from penstock.sql import load
 from penstock.values.lake_types import describe
 from penstock.values.parsed import parsed_type, value_of, widened
 from penstock.values.type_change import is_real
@@ -80,24 +70,17 @@ def read_range(
             for block in texts.rows([_heap(range_)], range_.columns):
                 for batch in block.to_batches():
                     yield _rows(batch, schema, range_)
-            texts.require_same([_heap(range_)])
+            require_same(texts.session, [_heap(range_)])
         return
     settings = {**_SETTINGS, "statement_timeout": f"{seconds}s"}
     with connect_arrow(source, what=what, settings=settings) as session:
-        (backend,) = session.rows(BACKEND)
+        (backend,) = session.ask(BACKEND)
         session.run(BEGIN)
         session.run(taking(snapshot_name))
         with of_one_table(), bounded(source, backend, seconds):
             for batch in session.stream(range_query(range_, _own_casts(session, range_)), batch_bytes):
                 yield _rows(batch, schema, range_)
-            _require_same_file(session, range_)
-
-
-def _require_same_file(session: ArrowSession, range_: CopyRange) -> None:
-    (shown,) = session.rows(showing())
-    assert_pinned(shown, session.place)  # a function may have set what names mean, and how values are written
-    if session.rows(rewritten_query([_heap(range_)])):
-        raise rewritten_error(_heap(range_))
+            require_same(session, [_heap(range_)])
 
 
 def _heap(range_: CopyRange) -> Heap:
@@ -162,10 +145,8 @@ def _where(range_: CopyRange) -> sql.Composable:
 
 
 def _own_casts(session: ArrowSession, range_: CopyRange) -> list[str]:
-    query = sql.SQL(load("source/copy/text_casts")).format(
-        schema=sql.Literal(range_.relation_schema), table=sql.Literal(range_.relation_name)
-    )
-    return [name for (name,) in session.rows(query)]
+    schema, table = sql.Literal(range_.relation_schema), sql.Literal(range_.relation_name)
+    return [name for (name,) in session.ask(composed("copy/text_casts", schema=schema, table=table))]
 
 
 def _rows(batch: pa.RecordBatch, schema: pa.Schema, range_: CopyRange) -> pa.RecordBatch:

@@ -12,7 +12,8 @@ from typing import Literal, LiteralString
 from psycopg import sql
 
 from penstock.shapes.ddl_message import PREFIX, VERSION
-from penstock.source.session import SourceSession, translating
+from penstock.source.server_errors import translating
+from penstock.source.session import SourceSession, composed
 from penstock.sql import load
 
 Condition = Literal["installed", "missing", "disabled", "old", "new"]
@@ -52,8 +53,7 @@ class DdlTrigger:
 
 def read_trigger(conn: SourceSession) -> DdlTrigger:
     """Look whether the trigger is there; raises SourceError."""
-    with translating(conn.place):
-        ((version, token),) = conn.execute(sql.SQL(load("source/ddl_trigger/state")).format(token=_token())).fetchall()
+    ((version, token),) = conn.ask(composed("ddl_trigger/state", token=_token()))
     return DdlTrigger(version, token if version == VERSION else None)
 
 
@@ -76,10 +76,10 @@ def recorded(conn: SourceSession) -> list[bytes]:
 
 def _install(emit: sql.Composable) -> str:
     parts = {"version": sql.Literal(VERSION), "emit": emit, "token": _token()}
-    report = sql.SQL(load("source/ddl_trigger/report")).format(**parts).as_string(None)
+    report = composed("ddl_trigger/report", **parts).as_string(None)
     wrote = _statement("source/ddl_trigger/wrote")
     bodies = {"report": sql.SQL(f"$report${report}$report$"), "wrote": sql.SQL(f"$wrote${wrote}$wrote$")}
-    return sql.SQL(load("source/ddl_trigger/install")).format(**bodies).as_string(None)
+    return composed("ddl_trigger/install", **bodies).as_string(None)
 
 
 def remove_statement() -> str:

@@ -68,15 +68,13 @@ class SourceHealth:
 def read_health(conn: SourceSession, *, publication: str, trigger: bool = False) -> SourceHealth:
     """Read the source's views once, with the event trigger if it is asked for; raises SourceError."""
     others_activity, wal_directory = conn.row("health/health_rights")
-    around, oldest = _around(conn), server_info.open_now(conn, limit=_TRANSACTIONS)
-    slots = tuple(slot.all_slots(conn))
     return SourceHealth(
         server=server_info.read_server(conn),
-        around=around,
+        around=conn.record(Surroundings, "health/surroundings"),
         flushed=server_info.flushed(conn),
-        slots=slots,
+        slots=tuple(slot.all_slots(conn)),
         stats={stats.slot: stats for stats in conn.records(SlotStats, "health/slot_stats")},
-        transactions=tuple(oldest),
+        transactions=tuple(server_info.open_now(conn, limit=_TRANSACTIONS)),
         wal_directory=conn.row("health/wal_directory")[0] if wal_directory else None,
         unseen=(*([] if others_activity else [_ACTIVITY]), *([] if wal_directory else [_WAL_DIRECTORY])),
         ddl_trigger=ddl_trigger.read_trigger(conn) if trigger else None,
@@ -101,8 +99,3 @@ def drop_unmoved(conn: SourceSession, judged: SlotFacts) -> bool:
             inactive_since=judged.inactive_since,
         )
     )
-
-
-def _around(conn: SourceSession) -> Surroundings:
-    (around,) = conn.records(Surroundings, "health/surroundings")
-    return around

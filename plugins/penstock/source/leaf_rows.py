@@ -17,7 +17,7 @@ from penstock.config.connections import Connection
 from penstock.errors import SourceError
 from penstock.shapes.source_table import Attach, Leaf
 from penstock.source.reading import reading
-from penstock.source.session import SourceSession, connect, translating
+from penstock.source.session import SourceSession, connect
 
 _BLOCKS = 64
 _SECONDS = 5
@@ -142,5 +142,5 @@ def _value(rows: LeafRows, question: sql.Composed) -> object:
 
 
 def _row(rows: LeafRows, question: sql.Composed) -> tuple[object, ...] | None:
-    with reading(rows.source, rows.conn, _SECONDS), translating(rows.conn.place):
-        return rows.conn.execute(question).fetchone()
+    with reading(rows.source, rows.conn, _SECONDS):
+        return next(iter(rows.conn.ask(question)), None)

@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 from psycopg import sql
-from psycopg.rows import class_row
 
 from penstock.config.connections import Connection
 from penstock.config.model import Capture
@@ -24,8 +23,7 @@ from penstock.errors import SourceError
 from penstock.lsn import Lsn
 from penstock.shapes.ddl_message import MOST_BYTES, PREFIX
 from penstock.source.arrow import ArrowSession, connect_arrow
-from penstock.source.session import SourceSession, connect, pin, translating
-from penstock.sql import load
+from penstock.source.session import SourceSession, composed, connect, pin
 
 _PROTOCOL = "1"  # streaming and two-phase, which later versions are for, have no use in a peek
 LARGE = 16 << 20
@@ -138,9 +136,8 @@ def large(
     source: Connection, request: Request, what: str, settings: Mapping[str, str]
 ) -> Generator[pa.BinaryArray, None, None]:
     """Yield the large messages of the window, each in an array of its own; asked for the first, decodes it once more."""
-    pieces = sql.SQL(load("source/peek/large_messages")).format(
-        peek=request.query(), large=sql.Literal(LARGE), piece=sql.Literal(_PIECE)
-    )
+    sizes = {"large": sql.Literal(LARGE), "piece": sql.Literal(_PIECE)}
+    pieces = composed("peek/large_messages", peek=request.query(), **sizes)
     with connect_arrow(source, what=what, settings=settings) as session:
         buffer, filled = np.empty(0, np.uint8), 0
         for batch in session.stream(pieces, _PIECE):
@@ -199,9 +196,7 @@ def transactions(conn: SourceSession, request: Request) -> list[Transaction]:
 
     It is decoded in the types' binary form, in which a bytea takes half of the room. Raises SourceError.
     """
-    query = sql.SQL(load("source/peek/transactions")).format(peek=request.query(binary=True))
-    with translating(conn.place), conn.cursor(row_factory=class_row(Transaction)) as cursor:
-        return cursor.execute(query).fetchall()
+    return conn.records(Transaction, composed("peek/transactions", peek=request.query(binary=True)))
 
 
 def _of_messages(logical: Logical) -> sql.Composable:
@@ -209,20 +204,17 @@ def _of_messages(logical: Logical) -> sql.Composable:
         case Logical.UNSENT:
             return sql.SQL("")
         case Logical.PASSED_OVER:
-            return sql.SQL(load("source/peek/passed_over"))
+            return composed("peek/passed_over")
     prefix = PREFIX.encode() + b"\0"
     content = 1 + 1 + 1 + 8 + len(prefix) + 4  # substr counts from 1
     numbers = {"most": content - 1 + MOST_BYTES, "size": len(prefix), "content": content}
-    return sql.SQL(load("source/peek/proved")).format(
-        prefix=sql.Literal(prefix), **{name: sql.Literal(number) for name, number in numbers.items()}
-    )
+    return composed("peek/proved", prefix=sql.Literal(prefix), **{name: sql.Literal(n) for name, n in numbers.items()})
 
 
 def was_always_there(session: ArrowSession, request: Request) -> bool:
     """Return whether the server can decode all of the window with this publication."""
-    query = sql.SQL(load("source/peek/publication_is_older"))
     names = {"publication": sql.Literal(request.publication), "slot": sql.Literal(request.slot)}
-    ((was_there,),) = session.rows(query.format(**names))
+    ((was_there,),) = session.ask(composed("peek/publication_is_older", **names))
     return bool(was_there)
 
 

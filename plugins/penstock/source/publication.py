@@ -18,7 +18,8 @@ from penstock.shapes.source_table import SourceTable
 from penstock.source import catalog, refusals
 from penstock.source.catalog import Published, Relation
 from penstock.source.patterns import Choice, choose
-from penstock.source.session import SourceSession, translating
+from penstock.source.server_errors import translating
+from penstock.source.session import SourceSession
 
 _LOCK_TIMEOUT = "2s"  # a table under DDL or VACUUM must not keep capture waiting
 _MARK = "made by penstock for pipeline {}"
@@ -83,17 +84,12 @@ def read_publication(conn: SourceSession, publication: str) -> PublicationFacts 
 
 def drop(conn: SourceSession, publication: str) -> None:
     """Drop a publication; raises SourceError, "publication-missing" if there is none."""
-    conn.run(_drop(publication))
+    conn.run(drop_statement(publication).encode())
 
 
 def drop_statement(publication: str) -> str:
     """Return the statement that `drop` runs."""
-    return _drop(publication).as_string(None)
-
-
-def create_statement(publication: str, tables: Iterable[SourceTable], publish: Sequence[str] = CHANGES) -> str:
-    """Return the statement that makes the publication, for whoever owns the tables."""
-    return _create_statement(publication, tables, publish).as_string(None)
+    return sql.SQL("drop publication {}").format(sql.Identifier(publication)).as_string(None)
 
 
 def add_statement(publication: str, tables: Iterable[SourceTable]) -> str:
@@ -150,14 +146,13 @@ def _create(conn: SourceSession, pipeline: Pipeline) -> int:
         sql.Identifier(pipeline.publication), sql.Literal(_MARK.format(pipeline.name))
     )
     with translating(conn.place), conn.transaction():
-        conn.execute(_create_statement(pipeline.publication, tables, pipeline.source.publish))
+        conn.execute(create_statement(pipeline.publication, tables, pipeline.source.publish).encode())
         conn.execute(mark)
         refusals.require_none(refusals.read_refusals(conn, pipeline.publication))
         if {"update", "delete"} & set(pipeline.source.publish):
             replica_identity.require_usable(tables)
             object_names.require_distinct_rows(tables)
-        (made,) = conn.records(PublicationFacts, "publication/publication", publication=pipeline.publication)
-    return made.oid
+        return conn.record(PublicationFacts, "publication/publication", publication=pipeline.publication).oid
 
 
 def _alter(conn: SourceSession, statement: str) -> None:
@@ -165,19 +160,15 @@ def _alter(conn: SourceSession, statement: str) -> None:
     conn.execute(statement.encode())
 
 
-def _create_statement(publication: str, tables: Iterable[SourceTable], publish: Sequence[str]) -> sql.Composed:
+def create_statement(publication: str, tables: Iterable[SourceTable], publish: Sequence[str] = CHANGES) -> str:
+    """Return the statement that makes the publication, for whoever owns the tables."""
     narrowed = sql.SQL("" if set(publish) == set(CHANGES) else "publish = {}, ").format(", ".join(publish))
     listed = _list(tables)
     members = sql.SQL("for table {} ").format(listed) if listed.as_string(None) else sql.SQL("")
-    return sql.SQL("create publication {} {}with ({}publish_via_partition_root = true)").format(
-        sql.Identifier(publication), members, narrowed
-    )
+    statement = sql.SQL("create publication {} {}with ({}publish_via_partition_root = true)")
+    return statement.format(sql.Identifier(publication), members, narrowed).as_string(None)
 
 
 def _list(tables: Iterable[SourceTable | Relation]) -> sql.Composed:
     # ONLY: without it a table that others inherit from would bring these along
     return sql.SQL(", ").join(sql.SQL("only {}").format(sql.Identifier(each.schema, each.name)) for each in tables)
-
-
-def _drop(publication: str) -> sql.Composed:
-    return sql.SQL("drop publication {}").format(sql.Identifier(publication))

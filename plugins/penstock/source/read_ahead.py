@@ -25,8 +25,7 @@ from penstock.lsn import Lsn
 from penstock.source import peek
 from penstock.source.arrow import ArrowSession, connect_arrow
 from penstock.source.peek import Request
-from penstock.source.session import SourceSession
-from penstock.sql import load
+from penstock.source.session import SourceSession, composed
 
 SPARE_SLOTS = 2
 """So many slots are left to others."""
@@ -106,7 +105,7 @@ class ReadAhead:
                 own, batch_bytes = replace(self.request, slot=copy), self._limits.batch_bytes
                 yield from peek.with_large(session, own, batch_bytes, self._apart(large), self._source)
             # the end of its session drops it as well, but some time later
-            session.rows(sql.SQL(load("source/read_ahead/drop_copy")).format(copy=sql.Literal(copy)))
+            session.ask(composed("read_ahead/drop_copy", copy=sql.Literal(copy)))
 
     def _apart(self, large: Iterator[pa.BinaryArray]) -> Iterator[pa.BinaryArray]:
         """Yield the large messages, which the slot itself gives, once it stands where the window begins."""
@@ -129,11 +128,10 @@ def has_room(conn: SourceSession) -> bool:
 
 def _copy(session: ArrowSession, slot: str, copy: str, position: Lsn) -> None:
     """Copy a slot for the session, and move the copy on. Twice, as a slot is confirmed: its restart point follows then."""
-    made = sql.SQL(load("source/read_ahead/copy_slot"))
-    session.rows(made.format(slot=sql.Literal(slot), copy=sql.Literal(copy)))
-    advance = sql.SQL(load("source/read_ahead/advance_copy"))
+    session.ask(composed("read_ahead/copy_slot", slot=sql.Literal(slot), copy=sql.Literal(copy)))
+    advance = composed("read_ahead/advance_copy", copy=sql.Literal(copy), position=sql.Literal(str(position)))
     for _ in range(2):
-        ((reached,),) = session.rows(advance.format(copy=sql.Literal(copy), position=sql.Literal(str(position))))
+        ((reached,),) = session.ask(advance)
     if Lsn.parse(reached) != position:
         raise SourceError(
             "source-error",

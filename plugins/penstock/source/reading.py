@@ -25,9 +25,9 @@ from psycopg import sql
 
 from penstock.config.connections import Connection
 from penstock.errors import SourceError
+from penstock.source.arrow import ArrowSession
 from penstock.source.server_errors import shown, translate
-from penstock.source.session import SourceSession, connect
-from penstock.sql import load
+from penstock.source.session import SourceSession, assert_pinned, composed, connect, showing
 
 Heap = tuple[str, str]
 """Schema and name of a relation that holds rows."""
@@ -36,16 +36,10 @@ _SECONDS = 30
 _NOT_THE_PLAN = re.compile("(08|25P|28|3D|40|53|55|57P|58|XX)...?")
 """Errors of the server or of a lock, which are no function's and which another try may not meet."""
 
-BEGIN = sql.SQL("begin isolation level repeatable read, read only")
-BACKEND = sql.SQL(load("source/reading/backend"))
+BACKEND = composed("reading/backend")
 """Ask a session for its process, as `bounded` takes it."""
 
 _GRACE_SECONDS = 5  # the server ends a statement by its own limit, unless a function catches that
-
-
-def taking(snapshot_name: str) -> sql.Composed:
-    """Compose the statement that takes an exported snapshot."""
-    return sql.SQL("set transaction snapshot {}").format(sql.Literal(snapshot_name))
 
 
 class EndedError(SourceError):
@@ -57,16 +51,9 @@ def reading(
     source: Connection, conn: SourceSession, seconds: int, *, snapshot_name: str | None = None
 ) -> Iterator[None]:
     """Read inside, in an exported snapshot if one is named; raises SourceError, "source-timeout" after so many seconds."""
-    with bounded(source, conn.row("reading/backend"), seconds):
-        conn.run(BEGIN)
-        try:
-            if snapshot_name is not None:
-                conn.run(taking(snapshot_name))
-            conn.run(sql.SQL("set local statement_timeout = {}").format(sql.Literal(f"{seconds}s")))
-            yield
-        finally:
-            with suppress(SourceError):  # a session that was ended has nothing to take back
-                conn.run(sql.SQL("rollback"))
+    with bounded(source, conn.row("reading/backend"), seconds), conn.snapshot(snapshot_name):
+        conn.run(sql.SQL("set local statement_timeout = {}").format(sql.Literal(f"{seconds}s")))
+        yield
 
 
 @contextmanager
@@ -127,17 +114,19 @@ def of_one_table() -> Iterator[None]:
         raise TableError(error.slug, error.message) from None
 
 
-def rewritten_query(heaps: Sequence[tuple[str, str]]) -> sql.Composed:
-    """Compose the query that names those of these (schema, name) which are not in the file that the snapshot knows.
+def require_same(session: SourceSession | ArrowSession, heaps: Sequence[Heap]) -> None:
+    """Raise TableError("table-rewritten") for one that was truncated, rewritten, renamed or dropped since the snapshot.
 
-    Ask after reading: from then on the lock of the transaction lets no other session truncate or rewrite them.
+    Ask after reading: from then on the lock of the transaction lets no other session do that. Raises SourceError.
     """
-    return sql.SQL(load("source/reading/rewritten")).format(
-        schemas=sql.Literal([schema for schema, _ in heaps]), names=sql.Literal([name for _, name in heaps])
-    )
+    (shown,) = session.ask(showing())
+    assert_pinned(shown, session.place)  # a function may have set what names mean, and how values are written
+    schemas, names = (sql.Literal([heap[part] for heap in heaps]) for part in (0, 1))
+    for schema, name in session.ask(composed("reading/rewritten", schemas=schemas, names=names)):
+        raise rewritten_error((schema, name))
 
 
-def rewritten_error(heap: tuple[str, str]) -> TableError:
+def rewritten_error(heap: Heap) -> TableError:
     """Make the error of a relation that the query has named."""
     return TableError(
         "table-rewritten",

@@ -73,20 +73,17 @@ class Fate:
 
 def fate(conn: SourceSession, xid: int) -> Fate:
     """Ask what became of a transaction of a 64-bit id; raises SourceError."""
-    (found,) = conn.records(Fate, "server_info/fate", xid=xid)
-    return found
+    return conn.record(Fate, "server_info/fate", xid=xid)
 
 
 def sight(conn: SourceSession) -> Sight:
     """Mark this moment, which takes a transaction id; raises SourceError."""
-    (found,) = conn.records(Sight, "server_info/sight")
-    return found
+    return conn.record(Sight, "server_info/sight")
 
 
 def read_server(conn: SourceSession) -> ServerFacts:
     """Ask the server who it is; raises SourceError."""
-    (facts,) = conn.records(ServerFacts, "server_info/server")
-    return facts
+    return conn.record(ServerFacts, "server_info/server")
 
 
 def flushed(conn: SourceSession) -> Lsn:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any, Self, TypeVar
 
 import psycopg
@@ -19,10 +20,8 @@ from psycopg.rows import TupleRow, class_row
 from penstock.config.connections import Connection
 from penstock.errors import SourceError
 from penstock.lsn import Lsn
-from penstock.source.server_errors import translate, translating
+from penstock.source.server_errors import translating
 from penstock.sql import load
-
-__all__ = ["KEEPALIVE", "LIMITS", "PINNED", "SourceSession", "connect", "pinned_digest", "translate", "translating"]
 
 PINNED = {
     "client_encoding": "UTF8",
@@ -57,6 +56,8 @@ MODES = {
 KEEPALIVE = {"connect_timeout": "10", "keepalives_idle": "30", "keepalives_interval": "10", "keepalives_count": "6"}
 """libpq's keywords that notice a dead network, also on a connection that holds a snapshot for hours."""
 
+BEGIN = sql.SQL("begin isolation level repeatable read, read only")
+
 _LSN_OID = 3220
 
 Row = TypeVar("Row")
@@ -67,25 +68,50 @@ class SourceSession(psycopg.Connection[TupleRow]):
 
     place: str = "the source"
 
+    def ask(self, query: bytes | sql.SQL | sql.Composed, **parameters: object) -> list[TupleRow]:
+        """Run a query and return its rows; raises SourceError."""
+        with translating(self.place):
+            return self.execute(query, parameters or None).fetchall()
+
     def rows(self, statement: str, **parameters: object) -> list[TupleRow]:
         """Run `include/sql/source/<statement>.sql` and return its rows; raises SourceError."""
-        with translating(self.place):
-            return self.execute(_text(statement), parameters or None).fetchall()
+        return self.ask(_text(statement), **parameters)
 
     def row(self, statement: str, **parameters: object) -> TupleRow:
         """Run a statement that returns exactly one row; raises SourceError."""
         (row,) = self.rows(statement, **parameters)
         return row
 
-    def records(self, record: type[Row], statement: str, **parameters: object) -> list[Row]:
+    def records(self, record: type[Row], statement: str | sql.Composed, **parameters: object) -> list[Row]:
         """Run a statement whose columns are the fields of `record`; raises SourceError."""
+        query = _text(statement) if isinstance(statement, str) else statement
         with translating(self.place), self.cursor(row_factory=class_row(record)) as cursor:
-            return cursor.execute(_text(statement), parameters or None).fetchall()
+            return cursor.execute(query, parameters or None).fetchall()
 
-    def run(self, composed: sql.SQL | sql.Composed) -> None:
-        """Run a composed statement that returns nothing; raises SourceError."""
+    def record(self, record: type[Row], statement: str, **parameters: object) -> Row:
+        """Run a statement that returns exactly one row, whose columns are the fields of `record`; raises SourceError."""
+        (found,) = self.records(record, statement, **parameters)
+        return found
+
+    def run(self, statement: bytes | sql.SQL | sql.Composed) -> None:
+        """Run a statement that returns nothing; raises SourceError."""
         with translating(self.place):
-            self.execute(composed)
+            self.execute(statement)
+
+    @contextmanager
+    def snapshot(self, name: str | None = None) -> Iterator[None]:
+        """Read all inside as one snapshot sees it, an exported one if it is named, and write nothing; raises SourceError.
+
+        Whatever was done to the session inside is rolled back with it. "snapshot-gone" is raised for one that has ended.
+        """
+        self.run(BEGIN)
+        try:
+            if name is not None:
+                self.run(taking(name))
+            yield
+        finally:
+            with suppress(SourceError):  # a session that was ended has nothing to take back
+                self.run(sql.SQL("rollback"))
 
     @classmethod
     def open(cls, source: Connection, application: str, **options: Any) -> Self:
@@ -115,10 +141,9 @@ def connect(source: Connection, *, what: str, statement_timeout: int = 60, lock_
 
 def pin(session: SourceSession, settings: Mapping[str, str]) -> None:
     """Set the pinned settings and `settings`, and read the pinned ones back; raises SourceError."""
-    with translating(session.place):
-        session.execute(pinning(settings))
-        shown = session.execute(showing()).fetchone()
-    assert_pinned(shown or (), session.place)
+    session.run(pinning(settings))
+    (shown,) = session.ask(showing())
+    assert_pinned(shown, session.place)
 
 
 def pinning(settings: Mapping[str, str]) -> sql.Composed:
@@ -160,6 +185,16 @@ def assert_pinned(shown: tuple[object, ...], place: str) -> None:
 def pinned_digest() -> str:
     """Return 16 hex digits that change when the pinned settings do."""
     return hashlib.sha256(json.dumps(PINNED, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def taking(snapshot_name: str) -> sql.Composed:
+    """Compose the statement that takes an exported snapshot."""
+    return sql.SQL("set transaction snapshot {}").format(sql.Literal(snapshot_name))
+
+
+def composed(statement: str, **parts: sql.Composable) -> sql.Composed:
+    """Return a statement that is composed around parts of others, or of values where none can be bound."""
+    return sql.SQL(load(f"source/{statement}")).format(**parts)
 
 
 def _set(name: str, value: str) -> sql.Composed:

@@ -20,8 +20,8 @@ from penstock.config.connections import Connection
 from penstock.errors import SourceError
 from penstock.lsn import Lsn
 from penstock.source import server_info
-from penstock.source.reading import BEGIN, taking
-from penstock.source.session import SourceSession, connect, pinning, translating
+from penstock.source.server_errors import translating
+from penstock.source.session import BEGIN, SourceSession, connect, pinning, taking
 
 _SNAPSHOT_OPTION = {True: "(SNAPSHOT 'export')", False: "EXPORT_SNAPSHOT"}
 _OPTION_LISTS = 150_000  # the version that brought the parentheses
@@ -112,22 +112,9 @@ def exact_snapshot(source: Connection, slot: str, *, timeout: int, what: str) ->
 @contextmanager
 def export_snapshot(source: Connection, *, what: str = "copy") -> Iterator[Exported]:
     """Hold an exported snapshot of now, in an ordinary transaction; raises SourceError."""
-    # closing, not committing: a holder that died after the last reader had finished is no failure
-    with closing(connect(source, what=what, statement_timeout=0)) as conn:
-        conn.run(BEGIN)
+    with closing(connect(source, what=what, statement_timeout=0)) as conn, conn.snapshot():
         name, snapshot, lsn = conn.row("slot/export_snapshot")
         yield Exported(lsn, name, snapshot, conn)
-
-
-@contextmanager
-def importing(conn: SourceSession, exported: Exported) -> Iterator[None]:
-    """Read inside as the exported snapshot sees it, the catalog's tables too; raises SourceError("snapshot-gone")."""
-    conn.run(BEGIN)
-    try:
-        conn.run(taking(exported.snapshot_name))
-        yield
-    finally:
-        conn.run(sql.SQL("rollback"))
 
 
 def read_slot(conn: SourceSession, slot: str) -> SlotFacts | None:
@@ -213,8 +200,6 @@ def _blocked(source: Connection, slot: str, timeout: int) -> SourceError:
 
 
 def _text_of(source: Connection, snapshot_name: str, what: str) -> str:
-    with closing(connect(source, what=what)) as conn:
-        conn.run(BEGIN)
-        conn.run(taking(snapshot_name))
+    with closing(connect(source, what=what)) as conn, conn.snapshot(snapshot_name):
         (text,) = conn.row("slot/snapshot")
     return str(text)

@@ -18,8 +18,9 @@ from pyarrow import csv
 
 from penstock.config.connections import Connection
 from penstock.source.key_range import KeyRange
-from penstock.source.reading import generated, reading, require_planned, rewritten_error, rewritten_query
-from penstock.source.session import SourceSession, assert_pinned, connect, showing, translating
+from penstock.source.reading import generated, reading, require_planned
+from penstock.source.server_errors import translating
+from penstock.source.session import SourceSession, connect
 
 _BLOCK_BYTES = 8 << 20
 
@@ -53,21 +54,6 @@ class RenderedSource:
             with translating(self.session.place), self.session.cursor().copy(statement) as copy:
                 for block, count in _blocks(copy):
                     yield _table(block, count, len(columns))
-
-    def rewritten(self, heaps: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Name those that were truncated, rewritten, renamed or dropped since the snapshot, which does not see their rows.
-
-        Ask after reading: from then on the transaction's locks prevent that. Raises SourceError.
-        """
-        with translating(self.session.place):
-            # a function may have set what names mean, and how values are written
-            assert_pinned(self.session.execute(showing()).fetchone() or (), self.session.place)
-            return [(schema, name) for schema, name in self.session.execute(rewritten_query(heaps))]
-
-    def require_same(self, heaps: Sequence[tuple[str, str]]) -> None:
-        """Raise TableError("table-rewritten") for the first of those that `rewritten` names."""
-        for heap in self.rewritten(heaps):
-            raise rewritten_error(heap)
 
     def _statement(
         self, heap: tuple[str, str], columns: Sequence[str], where: str | None, part: KeyRange | None

@@ -25,7 +25,7 @@ from penstock.lsn import Lsn
 from penstock.shapes.source_table import SourceTable
 from penstock.source import catalog_snapshot, server_info, session, types
 from penstock.source.catalog_snapshot import CatalogSnapshot
-from penstock.source.slot import Exported, importing
+from penstock.source.slot import Exported
 
 K = TypeVar("K")
 
@@ -141,7 +141,7 @@ def _land(ctx: Context, reads: Reads) -> dict[int, PenstockError]:
 
 def catalog_at(ctx: Context, exported: Exported, *, sizes: bool = True) -> CatalogSnapshot:
     """Return the publication and its tables as the snapshot shows them: who is a member, and by which filter, too; raises SourceError."""
-    with session.connect(ctx.source, what=f"{ctx.name}:copy") as conn, importing(conn, exported):
+    with session.connect(ctx.source, what=f"{ctx.name}:copy") as conn, conn.snapshot(exported.snapshot_name):
         return _read_catalog(ctx, conn, sizes=sizes)
 
 

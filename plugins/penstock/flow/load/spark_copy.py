@@ -25,7 +25,7 @@ from penstock.shapes.source_table import SourceTable
 from penstock.source import catalog, session
 from penstock.source.copy import plan_ranges
 from penstock.source.reading import Heap, TableError, generated, of_one_table, unplannable
-from penstock.source.slot import Exported, importing
+from penstock.source.slot import Exported
 from penstock.units import several
 
 
@@ -98,7 +98,7 @@ def _with_filters(
         return list(sources), {}
     found: list[SourceTable] = []
     failures: dict[int, SourceError] = {}
-    with session.connect(ctx.source, what=f"{ctx.name}:copy") as conn, importing(conn, exported):
+    with session.connect(ctx.source, what=f"{ctx.name}:copy") as conn, conn.snapshot(exported.snapshot_name):
         for table in sources:
             try:
                 with of_one_table(), conn.transaction():

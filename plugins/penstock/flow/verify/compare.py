@@ -25,7 +25,7 @@ from penstock.shapes import partition_bounds
 from penstock.shapes.source_table import SourceTable
 from penstock.source import catalog, catalog_snapshot, key_range
 from penstock.source.key_range import KeyRange
-from penstock.source.reading import TableError, of_one_table
+from penstock.source.reading import TableError, of_one_table, require_same
 from penstock.source.slot import Exported, export_snapshot
 from penstock.source.text_rows import rendered
 
@@ -128,9 +128,9 @@ class Comparer:
             ) as texts,
             of_one_table(),
         ):
-            texts.require_same(table.relations)  # a name that is gone could not be read
+            require_same(texts.session, table.relations)  # a name that is gone could not be read
             yield from texts.rows(table.relations, columns, table.where, table.part)
-            texts.require_same(table.relations)
+            require_same(texts.session, table.relations)
 
 
 def compare(

@@ -111,7 +111,7 @@ def gather_facts(
     own_slot: bool,
 ) -> Asked:
     """Ask the source all that the rules need; raises SourceError."""
-    (role,) = conn.records(Role, "preflight/role")
+    role = conn.record(Role, "preflight/role")
     slots = slot.all_slots(conn)
     found = catalog_snapshot.read_catalog(conn, pipeline.publication, patterns=pipeline.tables)
     wanted = found.chosen
@@ -138,7 +138,7 @@ def gather_facts(
         wanted=wanted,
         tables=tables,
         privileges=conn.records(Privileges, "preflight/privileges", oids=oids),
-        reader=reader.records(Reader, "preflight/reader", role=role.name)[0] if reader else None,
+        reader=reader.record(Reader, "preflight/reader", role=role.name) if reader else None,
         reads=(reader or conn).records(Privileges, "preflight/privileges", oids=oids),
         unpinned=settings,
         foreign=conn.records(ForeignRows, "preflight/foreign_rows"),

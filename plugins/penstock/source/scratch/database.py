@@ -25,7 +25,8 @@ from psycopg import sql
 from penstock.config.connections import Connection
 from penstock.errors import ConfigError, SourceError
 from penstock.source.scratch.programs import inherited, unavailable
-from penstock.source.session import SourceSession, connect, translating
+from penstock.source.server_errors import translating
+from penstock.source.session import SourceSession, connect
 
 _SETTINGS = {
     "fsync": "off",
@@ -55,8 +56,7 @@ class Needs:
 
 def read_needs(conn: SourceSession) -> Needs:
     """Ask a database what its migrations count on; raises SourceError."""
-    (found,) = conn.records(Needs, "scratch/needs", superuser=SUPERUSER)
-    return found
+    return conn.record(Needs, "scratch/needs", superuser=SUPERUSER)
 
 
 @dataclass(frozen=True, slots=True)
