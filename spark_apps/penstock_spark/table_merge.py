@@ -306,12 +306,10 @@ class TableMerge:
         if not self.switches:
             return staged
         old, era = (None, 0) if self.order.vacated else self._making_way()
-        if self.order.rebuild is not None:
-            kept = place_of(replaced(self.plan.namespace, self.order.target, self.order.rebuild))
-        elif era < self.plan.era:
+        if self.order.copy_files is not None and era < self.plan.era:
             kept = place_of(aside(self.plan.namespace, self.order.target, era))
-        else:  # the ledger was put back to before an era that the lake has seen
-            kept = place_of(replaced(self.plan.namespace, self.order.target, self.plan.attempt))
+        else:
+            kept = place_of(replaced(self.plan.namespace, self.order.target, self.order.rebuild or self.plan.attempt))
         return Pointer(
             *place_of(self.order.target),
             old=old,

@@ -154,7 +154,7 @@ def proved(env: PipelineEnv) -> dict[int, str]:
     folder = f"{env.name}/copies"
     results = [Path(path) for path in env.ctx.landing.list(folder) if path.endswith(".json")]
     found = {int(path.stem): path.parent.name for path in results if path.stem != "plan"}
-    return found | {copied.oid: copied.copy_id for copied in env.ctx.ledger.loads.copies(env.name, state="landed")}
+    return found | {copied.oid: copied.copy_id for copied in env.ctx.ledger.loads.copies(env.name, state="ready")}
 
 
 def goes_on_exactly(env: PipelineEnv) -> list[str]:
@@ -178,7 +178,7 @@ def goes_on_exactly(env: PipelineEnv) -> list[str]:
 
     assert env.ctx.ledger.pipelines.get(env.name).state == "running"
     assert position in (None, env.ctx.ledger.pipelines.get(env.name).consistent_point), "the slot was created again"
-    copies = {copied.oid: copied.copy_id for copied in env.ctx.ledger.loads.copies(env.name, state="landed")}
+    copies = {copied.oid: copied.copy_id for copied in env.ctx.ledger.loads.copies(env.name, state="ready")}
     assert len(copies) == 3
     assert finished.items() <= copies.items(), "a finished table was copied again"
     assert differing(env) == []

@@ -104,12 +104,12 @@ def kill_jvm(job: SparkJob) -> None:
 def test_a_copy_whose_jvm_is_killed_continues_exactly(env: PipelineEnv, submitting: Callable[..., Submit]) -> None:
     with pytest.raises(LakeError, match="spark-failed"):
         bootstrap.copy(env.ctx, submitting("public.sale: "))  # its first words on the second table
-    finished = {copied.oid: copied.copy_id for copied in env.ctx.ledger.loads.copies(env.name, state="landed")}
+    finished = {copied.oid: copied.copy_id for copied in env.ctx.ledger.loads.copies(env.name, state="ready")}
     env.sql(CHANGES)
 
     bootstrap.copy(env.ctx, submitting())
 
-    copies = {copied.oid: copied.copy_id for copied in env.ctx.ledger.loads.copies(env.name, state="landed")}
+    copies = {copied.oid: copied.copy_id for copied in env.ctx.ledger.loads.copies(env.name, state="ready")}
     assert len(finished) in (1, 2), "it was killed in the middle"
     assert len(copies) == 3
     assert finished.items() <= copies.items()

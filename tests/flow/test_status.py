@@ -124,7 +124,7 @@ def test_the_first_bootstrap_shows_its_phase_rows_and_time_left(landing_env16: P
     assert "no slot" in printed
 
     bootstrap.copy(landing_env16.ctx, copy_without_spark)
-    landing_env16.ledger.execute("update penstock.table set state = 'copying', copy_id = 'x' where name = 'other'")
+    landing_env16.ledger.execute("update penstock.load set state = 'copying' where name = 'other'")
     landing_env16.ledger.execute("update penstock.pipeline set state = 'bootstrapping'")
     landing_env16.ledger.execute(
         "insert into penstock.work (pipeline, dag, run_id, task, what, done, total, rows, first_done, first_rows, started_at)"

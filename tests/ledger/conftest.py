@@ -148,7 +148,9 @@ def copy(
 def start_copy(
     ledger: Ledger, name: str, *oids: int, copy_id: str = "c", lsn: Lsn = START, snapshot: str = "700:705:701"
 ) -> list[LoadRecord]:
-    """Begin the first copies of tables."""
+    """Begin the first copies of tables, of such too that the lake has had before."""
+    for oid in oids:
+        set_state(ledger, name, oid, "new", before="ready")
     reads = [NewRead(oid) for oid in oids]
     return ledger.loads.start_reads(name, copy_id=copy_id, snapshot=snapshot, lsn=lsn, reads=reads)
 
@@ -159,11 +161,12 @@ def copy_again(ledger: Ledger, name: str, order: NewBuild, copy_id: str = "secon
     ledger.loads.start_reads(name, copy_id=copy_id, snapshot="900:900:", lsn=lsn, reads=reads)
 
 
-def set_state(ledger: Ledger, name: str, oid: int, state: str) -> None:
-    """Put a table into a state, whatever led there."""
+def set_state(ledger: Ledger, name: str, oid: int, state: str, *, before: str | None = None) -> None:
+    """Put a table into a state, whatever led there, where it is in the one `before`."""
     with ledger.tables.transaction() as transaction:
         transaction.connection.execute(
-            "update penstock.table set state = %s where pipeline = %s and oid = %s", [state, name, oid]
+            "update penstock.table set state = %s where pipeline = %s and oid = %s and state = coalesce(%s, state)",
+            [state, name, oid, before],
         )
 
 

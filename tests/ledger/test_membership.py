@@ -150,7 +150,7 @@ def test_a_copy_that_was_not_loaded_holds_no_window_back_when_its_table_returns(
     assert [each.oid for each in ledger.loads.copies(running)] == [1]
     assert [each.upto_lsn for each in ledger.maintenance.old_windows(running, before=soon())] == [LATER]
     copy(ledger, running, 2, copy_id="again", lsn=LATER)
-    assert [(each.oid, each.copy_id) for each in ledger.loads.copies(running, state="landed")] == [(2, "again")]
+    assert [(each.oid, each.copy_id) for each in ledger.loads.copies(running, state="ready")] == [(2, "again")]
 
 
 def test_a_table_that_is_merged_on_before_it_goes_keeps_the_copy_of_its_rebuild(ledger: Ledger, ready: str) -> None:

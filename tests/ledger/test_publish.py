@@ -345,7 +345,7 @@ def test_adopting_keeps_the_states_that_need_a_person(ledger: Ledger, due: str) 
         ("paused", END),
         ("copied", END),
     ]
-    assert [record.state for record in ledger.loads.copies(due) if record.copy_id == "again"] == ["landed"]
+    assert [record.state for record in ledger.loads.copies(due) if record.copy_id == "again"] == ["ready"]
     assert ledger.tables.resume(due, 1).state == "ready"
 
 

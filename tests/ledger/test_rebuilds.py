@@ -116,7 +116,7 @@ def test_a_cut_makes_the_rebuilt_table_the_table(ledger: Ledger, ready: str) -> 
     queue = ledger.windows.to_merge(ready)
     assert [each.id for each in queue.rebuilds] == ["r1"]
 
-    publish(ledger, ready, END, [PublishedTable(1, 41, rebuild="r1"), PublishedTable(2, 42)])
+    publish(ledger, ready, END, [PublishedTable(1, 41, load="r1"), PublishedTable(2, 42)])
 
     first = next(table for table in ledger.tables.all(ready) if table.oid == 1)
     assert (first.state, first.snapshot_id, first.complete_through, first.copy_id) == ("ready", 41, END, "first")
@@ -140,7 +140,7 @@ def test_what_is_open_of_a_rebuild_is_open_of_the_table_from_the_cut_on(ledger: 
     assert [each.accepted for each in ledger.loads.builds(ready)] == [known(903).accepted]
     ledger.loads.run(ready, ids=["r1"], run="run")
     advance(ledger, ready, "run")
-    publish(ledger, ready, END, [PublishedTable(1, 41, rebuild="r1"), PublishedTable(2, 42)])
+    publish(ledger, ready, END, [PublishedTable(1, 41, load="r1"), PublishedTable(2, 42)])
 
     assert {table.oid: table.accepted for table in ledger.tables.all(ready)}[1] == known(903).accepted
     ledger.tables.save(ready, [facts(1, "a")])
@@ -156,7 +156,7 @@ def test_what_a_rebuild_met_on_its_way_becomes_the_tables_count(ledger: Ledger, 
         catalog = {"catalog": ledger.connection, "catalog_name": "lake"}
         ledger.loads.advance(ready, run="run", pointers=[], steps=[step], **catalog)
 
-    switched = PublishedTable(1, 41, rebuild="r1", delete_missing=1)
+    switched = PublishedTable(1, 41, load="r1", delete_missing=1)
     publish(ledger, ready, END, [switched, PublishedTable(2, 42)])
 
     first = next(table for table in ledger.verifications.tables(ready) if table.oid == 1)
@@ -173,7 +173,7 @@ def test_a_rebuild_that_was_given_up_meanwhile_is_in_no_cut(ledger: Ledger, read
     ledger.loads.give_up(ready, rebuild, reason="for this test")
 
     with pytest.raises(LedgerError, match="ledger-conflict"):
-        publish(ledger, ready, END, [PublishedTable(1, 41, rebuild="r1"), PublishedTable(2, 42)])
+        publish(ledger, ready, END, [PublishedTable(1, 41, load="r1"), PublishedTable(2, 42)])
 
     assert {table.complete_through for table in ledger.tables.all(ready)} == {START}
     assert [event.slug for event in ledger.events.all(ready)] == ["rebuild-given-up"]
@@ -196,7 +196,7 @@ def test_a_copy_of_a_rebuild_leaves_the_table_as_it_is_until_the_cut(ledger: Led
     capture(ledger, ready, START, END)
     ledger.loads.run(ready, ids=["r1"], run="run")
     advance(ledger, ready, "run")
-    publish(ledger, ready, END, [PublishedTable(1, 41, rebuild="r1"), PublishedTable(2, 42)])
+    publish(ledger, ready, END, [PublishedTable(1, 41, load="r1"), PublishedTable(2, 42)])
     first = next(table for table in ledger.tables.all(ready) if table.oid == 1)
     assert (first.copy_id, first.identity) == ("second", "f")
     assert {each.copy_id: each.state for each in ledger.loads.copies(ready) if each.oid == 1}["second"] == "done"
@@ -225,7 +225,7 @@ def test_an_older_copy_is_of_the_table_that_the_next_one_replaced_also_when_that
         capture(ctx.ledger, ready, START, END)
         ctx.ledger.loads.run(ready, ids=["r1"], run="run")
         advance(ctx.ledger, ready, "run")
-        publish(ctx.ledger, ready, END, [PublishedTable(1, 41, rebuild="r1"), PublishedTable(2, 42)])
+        publish(ctx.ledger, ready, END, [PublishedTable(1, 41, load="r1"), PublishedTable(2, 42)])
         ctx.ledger.loads.start(ready, [order("s1", cause="shadow", goal_lsn=END)])
         hide(ctx.ledger, ready)
 

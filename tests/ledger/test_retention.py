@@ -123,7 +123,7 @@ class Model:
         for oid, copied in self.copies.items():
             if oid in self.paused or copied.state == "copying":
                 continue
-            done.append(PublishedTable(oid, copy_id=copied.id if copied.state == "copied" else None))
+            done.append(PublishedTable(oid, load=copied.id if copied.state == "copied" else None))
             copied.state = "loaded"
             self.through[oid] = self.position
         publish_cut(self.ledger, self.name, NewCut(attempt, Lsn(self.position), done, cuts_snapshot_id=9))

@@ -4,6 +4,7 @@ import pytest
 
 from penstock.errors import LakeError, LedgerError, Trouble
 from penstock.ledger import Ledger
+from penstock.ledger.loads import NewRead
 from penstock.ledger.merge_queue import PublishedTable
 from penstock.lsn import Lsn
 from penstock.shapes.accepted import Accepted, GonePartition, HeldBack, OpenQuestion
@@ -116,7 +117,7 @@ def test_a_copy_takes_its_tables_from_copying_to_copied(ledger: Ledger, running:
     assert states(ledger, running) == {1: "copying", 2: "copying"}
 
     done = ledger.loads.finish_copy(running, copy_id="c", oid=1, files=[entry(1, rows=5), entry(1, rows=6)])
-    assert (done.state, done.rows, len(done.files)) == ("landed", 11, 2)
+    assert (done.state, done.rows, len(done.files)) == ("ready", 11, 2)
     assert states(ledger, running) == {1: "copied", 2: "copying"}
     assert [record.oid for record in ledger.loads.copies(running, state="copying")] == [2]
 
@@ -142,8 +143,8 @@ def test_after_a_crash_only_the_unfinished_tables_are_copied_again(ledger: Ledge
         ledger.loads.finish_copy(running, copy_id="dead", oid=2, files=[entry(2)])
     ledger.loads.finish_copy(running, copy_id="next", oid=2, files=[entry(2)])
     assert {(record.copy_id, record.oid, record.state) for record in ledger.loads.copies(running)} == {
-        ("dead", 1, "landed"),
-        ("next", 2, "landed"),
+        ("dead", 1, "ready"),
+        ("next", 2, "ready"),
     }
 
 
@@ -153,27 +154,32 @@ def test_starting_the_same_copy_again_keeps_what_is_finished(ledger: Ledger, run
     start(ledger, running, "c", 1, 2)
 
     ledger.loads.finish_copy(running, copy_id="c", oid=1, files=[])
-    assert [record.state for record in ledger.loads.copies(running)] == ["landed", "copying"]
+    assert [record.state for record in ledger.loads.copies(running)] == ["ready", "copying"]
 
 
-def test_a_table_that_is_unknown_or_dropped_is_not_copied(ledger: Ledger, ready: str) -> None:
+def test_a_table_that_is_unknown_or_dropped_or_in_the_lake_is_not_copied_for_the_first_time(
+    ledger: Ledger, ready: str
+) -> None:
+    ledger.tables.save(ready, [facts(3, "c")])
     set_state(ledger, ready, 2, "dropped")
 
-    for oids in ([1, 99], [1, 2]):
-        with pytest.raises(LedgerError, match="some are unknown or dropped"):
-            start(ledger, ready, "c", *oids)
-    assert states(ledger, ready) == {1: "ready", 2: "dropped"}
+    for other in (99, 2, 1):
+        with pytest.raises(LedgerError, match="ledger-conflict"):
+            ledger.loads.start_reads(
+                ready, copy_id="c", snapshot="1:1:", lsn=START, reads=[NewRead(oid) for oid in (3, other)]
+            )
+    assert states(ledger, ready) == {1: "ready", 2: "dropped", 3: "new"}
     assert [record.copy_id for record in ledger.loads.copies(ready)] == ["first", "first"]
 
 
 def test_a_table_dropped_while_it_was_copied_stays_dropped(ledger: Ledger, running: str) -> None:
     ledger.tables.save(running, [facts(1, "a")])
     start(ledger, running, "c", 1)
-    set_state(ledger, running, 1, "dropped")
+    ledger.membership.leave(running, 1, through=START, discard=False, message="it left")
 
     with pytest.raises(LedgerError, match="or the table was dropped"):
         ledger.loads.finish_copy(running, copy_id="c", oid=1, files=[])
-    assert ledger.loads.copies(running, state="copying") != []
+    assert states(ledger, running) == {1: "dropped"}
 
 
 def test_a_table_paused_while_it_was_copied_comes_back_copied(ledger: Ledger, running: str) -> None:
@@ -192,7 +198,7 @@ def test_a_new_copy_of_a_ready_table_keeps_the_loaded_one(ledger: Ledger, ready:
     assert {(record.copy_id, record.oid, record.state) for record in ledger.loads.copies(ready)} == {
         ("first", 1, "done"),
         ("first", 2, "done"),
-        ("again", 1, "landed"),
+        ("again", 1, "ready"),
     }
     assert states(ledger, ready) == {1: "copied", 2: "ready"}
 

@@ -253,14 +253,15 @@ def test_a_copied_table_is_due_from_the_first_change_that_its_snapshot_may_not_h
     assert ledger.windows.to_merge(ready).windows == ()
 
     start_copy(ledger, ready, 3, copy_id="late", snapshot="9:12:10", lsn=Lsn(START + 35))
-    assert ledger.windows.to_merge(ready).copies == {}
+    assert ledger.windows.to_merge(ready).rebuilds == ()
     ledger.loads.finish_copy(ready, copy_id="late", oid=3, files=[entry(3, version=0)])
 
     queue = ledger.windows.to_merge(ready)
     assert [window.from_lsn for window in queue.windows] == [START + 10, START + 20, START + 30]
-    assert [(table.oid, table.state) for table in queue.tables] == [(1, "ready"), (2, "ready"), (3, "copied")]
-    assert [file.rows for file in queue.files(queue.tables[2])] == [1, 2, 3]
-    assert (queue.copies[3].snapshot, queue.copies[3].files) == ("9:12:10", (entry(3, version=0),))
+    assert [(table.oid, table.state) for table in queue.tables] == [(1, "ready"), (2, "ready")]
+    assert [(each.oid, each.snapshot, each.files) for each in queue.rebuilds] == [
+        (3, "9:12:10", (entry(3, version=0),))
+    ]
 
 
 def test_a_snapshot_that_saw_everything_needs_no_window(ledger: Ledger, ready: str) -> None:
@@ -270,7 +271,7 @@ def test_a_snapshot_that_saw_everything_needs_no_window(ledger: Ledger, ready: s
     copy(ledger, ready, 3, copy_id="late", lsn=Lsn(START + 10), snapshot="9:9:")
 
     queue = ledger.windows.to_merge(ready)
-    assert (queue.windows, list(queue.copies)) == ((), [3])
+    assert (queue.windows, [each.oid for each in queue.rebuilds]) == ((), [3])
 
 
 def test_a_copied_table_waits_until_the_pipeline_has_reached_its_snapshot(ledger: Ledger, ready: str) -> None:
@@ -278,12 +279,12 @@ def test_a_copied_table_waits_until_the_pipeline_has_reached_its_snapshot(ledger
     copy(ledger, ready, 3, copy_id="late", lsn=Lsn(START + 11))
     capture(ledger, ready, START, START + 10)
     early = ledger.windows.to_merge(ready)
-    assert ([table.oid for table in early.tables], early.copies) == ([1, 2], {})
+    assert ([table.oid for table in early.tables], early.rebuilds) == ([1, 2], ())
     with pytest.raises(LedgerError, match=r"but \[3\] were"):
         publish(ledger, ready, Lsn(START + 10), [PublishedTable(3, 31, "late")])
 
     capture(ledger, ready, START + 10, START + 11)
-    assert list(ledger.windows.to_merge(ready).copies) == [3]
+    assert [each.oid for each in ledger.windows.to_merge(ready).rebuilds] == [3]
     publish(ledger, ready, Lsn(START + 11), [PublishedTable(3, 31, "late")])
 
 
@@ -295,7 +296,9 @@ def test_a_table_copied_again_gets_the_changes_that_its_snapshot_missed_though_i
     copy(ledger, ready, 1, copy_id="again", lsn=Lsn(START + 10), snapshot="9:10:9")
 
     queue = ledger.windows.to_merge(ready)
-    assert {table.oid: [file.rows for file in queue.files(table)] for table in queue.tables} == {1: [5], 2: []}
+    assert {table.oid: [file.rows for file in queue.files(table)] for table in queue.tables} == {2: []}
+    assert [file.rows for window in queue.windows for file in window.files if file.oid == 1] == [5]
+    assert [each.oid for each in queue.rebuilds] == [1]
 
 
 def test_a_planned_window_is_not_due(ledger: Ledger, ready: str) -> None:
@@ -308,4 +311,4 @@ def test_the_first_cut_is_due_without_any_window(ledger: Ledger, running: str) -
     copy(ledger, running, 1)
 
     queue = ledger.windows.to_merge(running)
-    assert (queue.upto, queue.windows, list(queue.copies)) == (START, (), [1])
+    assert (queue.upto, queue.windows, [each.oid for each in queue.rebuilds]) == (START, (), [1])

@@ -1,6 +1,6 @@
 """A load's life: rows of a table are read under a snapshot, and come into the lake.
 
-    first copy             copying -> landed -> done, when a cut has loaded it
+    first copy             copying -> ready -> done, when a cut has loaded it and given it the table's name
     columns, partitions    copying -> landed; a merge takes them in where they stand among the changes
     resync                 copying -> building -> ready -> done, when a cut has given it the table's name
     replay, shadow         building -> ready -> done: their files are those of an earlier load
@@ -56,7 +56,7 @@ class NewBuild:
 class NewRead:
     """Say which rows of a table are about to be read: all columns of them where `attnums` are not given.
 
-    A resync has a `build`; its table looks as that says. `leaves` names the partitions of which rows are read; `whole` and `stays` are
+    A resync has a `build`; its table looks as that says. A first copy is loaded into a table at `place`. `leaves` names the partitions of which rows are read; `whole` and `stays` are
     as in `LoadRecord`.
     """
 
@@ -67,6 +67,7 @@ class NewRead:
     stays: Sequence[Sequence[Sequence[Any]]] | None = None
     leaves: Sequence[str] = ()
     build: NewBuild | None = None
+    place: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -123,8 +124,8 @@ class Loads(Part):
     ) -> list[LoadRecord]:
         """Note that rows of these tables are read under one snapshot; what an earlier run left unfinished of them is forgotten.
 
-        A first copy moves the table's own state, and may be of a pipeline that is not bootstrapped. Raises LedgerError("rebuild-open") when a
-        table is being rebuilt in place already; "ledger-conflict" when a table is unknown or dropped, or its resync is not being
+        A first copy may be of a pipeline that is not bootstrapped. Raises LedgerError("rebuild-open") when a table is being rebuilt in place
+        already; "ledger-conflict" when a table is unknown or dropped, does not wait for a first copy, or its resync is not being
         copied any more; "pipeline-halted", "not-bootstrapped".
         """
         oids, first = [each.oid for each in reads], any(each.cause == "first" for each in reads)
@@ -133,19 +134,13 @@ class Loads(Part):
             already = loads(transaction, name, BUILDS, states=OPEN)
             chosen = {"name": name, "copy_id": copy_id, "oids": oids}
             transaction.change("loads/forget_unlanded", first=first, **chosen)
-            if first and transaction.change("tables/start_copy_of_tables", **chosen) != len(set(oids)):
-                raise LedgerError(
-                    "ledger-conflict",
-                    f"expected {len(set(oids))} known tables of {name} to copy, but some are unknown or dropped; "
-                    "save the source's tables, then start over",
-                )
             rows = [_read(each) for each in reads]
             given = {"reads": listed(rows), "snapshot": snapshot, "lsn": lsn, "name": name, "copy_id": copy_id}
             try:
                 started = transaction.change("loads/start_reads", **given)
             except pg.UniqueViolation:
                 raise _clash([each.build for each in reads if each.build is not None], already) from None
-            if not first and started != len(reads):
+            if started != len(reads):
                 raise _conflict(name, "to be copying")
             keep_open(transaction, name, [each for each in rows if "id" in each])
             return loads(transaction, name, (*COPIES, *FETCHES), copy_id=copy_id)
@@ -182,9 +177,8 @@ class Loads(Part):
         chosen = {"name": name, "copy_id": copy_id, "oid": oid}
         with self.transaction(lock=name) as transaction:
             finished = transaction.change("loads/finish_copy", **_landed(files), **chosen)
-            of_table = transaction.change("tables/finish_copy_of_table", **chosen)
             found = loads(transaction, name, COPIES, copy_id=copy_id, oid=oid, kept=True)
-            if not found or finished != (of_table if found[0].cause == "first" else 1):
+            if not found or not (finished or found[0].cause == "first"):
                 raise LedgerError(
                     "ledger-conflict",
                     f"expected copy {copy_id} to be the newest of table {oid} of {name}, but another was started or "
@@ -294,6 +288,7 @@ def _read(read: NewRead) -> dict[str, Any]:
         "whole": read.whole,
         "stays": read.stays,
         "leaves": list(read.leaves),
+        "place": read.place,
     }
     if read.attnums is not None:
         found["attnums"] = list(read.attnums)
@@ -345,6 +340,6 @@ def _in_the_way(order: NewBuild, other: LoadRecord) -> bool:
 def _conflict(name: str, need: str) -> LedgerError:
     return LedgerError(
         "ledger-conflict",
-        f"expected the rebuilds of {name} {need}, but another run has taken them over or they were given up; "
+        f"expected the loads of {name} {need}, but another run has taken them over or they were given up; "
         "this one changed nothing: leave it",
     )

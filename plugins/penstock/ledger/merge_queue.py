@@ -37,15 +37,13 @@ class TableCut:
 class PublishedTable:
     """Say that a table is complete through the cut.
 
-    `snapshot_id` is the lake's new main, None where it did not move; `copy_id` the copy that was loaded just now;
-    `rebuild` the one that took the table's place. `shows` is the metadata file that the catalog shows from now on, None
-    where that is as before, with columns of which `columns` is the stamp. `done` is there for a table that moved.
+    `snapshot_id` is the lake's new main, None where it did not move; `load` is what took the table's place. `shows` is the metadata
+    file that the catalog shows from now on, None where that is as before, with columns of which `columns` is the stamp. `done` is there for a table that moved.
     """
 
     oid: int
     snapshot_id: int | None = None
-    copy_id: str | None = None
-    rebuild: str | None = None
+    load: str | None = None
     shows: str | None = None
     columns: str | None = None
     update_missing: int = 0
@@ -65,10 +63,9 @@ class PublishedTable:
 class MergeQueue:
     """Hold what is due to be merged, all read at one moment.
 
-    `tables` are those that the next cut can hold: the ready ones, and the copied ones whose snapshot the pipeline has
-    reached. `windows` are those that at least one of them does not have yet; `copies` are the copies that are to be
-    loaded first, by oid; `upto` is the position of the next cut, the first barrier that has none if there is one
-    (`marked`); `rebuilds` are those that wait to take their place; `targets` are the names of the lake's tables by oid, `renames`
+    `tables` are those that the lake has. `windows` are those that at least one of them, or of what is to take a place, does not have
+    yet; `upto` is the position of the next cut, the first barrier that has none if there is one
+    (`marked`); `rebuilds` are first copies and rebuilds that can take their place in it; `targets` are the names of the lake's tables by oid, `renames`
     those that some take in the cut; `dropped` are the tables that left; `fetches` are those that their tables do not have yet.
     """
 
@@ -76,7 +73,6 @@ class MergeQueue:
     upto: Lsn
     windows: tuple[WindowRecord, ...]
     tables: tuple[TableRecord, ...]
-    copies: dict[int, LoadRecord]
     last_cut: CutRecord | None
     rebuilds: tuple[LoadRecord, ...] = ()
     targets: dict[int, tuple[str, ...]] = field(default_factory=dict)
@@ -94,12 +90,8 @@ class MergeQueue:
         return [each for each in self.fetches if each.oid == table.oid and each.stays is not None]
 
     def placed(self, table: TableRecord) -> list[tuple[Lsn, FileEntry]]:
-        """Return the landing files that a table does not have yet, in order, each with the beginning of its window.
-
-        For a copied table these are all that hold a change which its snapshot may not have seen; the merge leaves
-        out the changes that it did see.
-        """
-        done = Lsn(0) if table.state == "copied" else table.complete_through or Lsn(0)
+        """Return the landing files that a table does not have yet, in order, each with the beginning of its window."""
+        done = table.complete_through or Lsn(0)
         end = self.upto if table.left_lsn is None else table.left_lsn
         return [(since, file) for since, upto, file in self._files.get(table.oid, ()) if done < upto <= end]
 

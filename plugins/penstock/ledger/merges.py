@@ -105,8 +105,7 @@ class Merges(Part):
             transaction.change("merges/begin_merge", name=name, attempt=new.attempt)
             tables = listed(new.tables)
             transaction.change("merges/adopt_tables", name=name, lsn=new.lsn, tables=tables)
-            transaction.change("loads/finish_loads", name=name, tables=tables)
-            transaction.change("merges/switch_tables", name=name, lsn=new.lsn, tables=tables)
+            transaction.change("merges/switch_tables", name=name, lsn=new.lsn, moved=True, tables=tables)
             transaction.change("merges/rename_targets", name=name, renames=listed(_of_tables(new.renames)))
             return _record(transaction, name, new)
 
@@ -146,16 +145,13 @@ def _record(transaction: Transaction, name: str, new: NewCut) -> CutRecord:
 
 
 def _advance(transaction: Transaction, name: str, lsn: Lsn, tables: Sequence[PublishedTable]) -> None:
-    moved, rebuilt = ([table for table in tables if (table.rebuild is not None) is new] for new in (False, True))
-    given = listed(moved)
-    advanced = {oid for (oid,) in transaction.rows("merges/publish_tables", name=name, lsn=lsn, tables=given)}
-    loaded = transaction.change("loads/finish_loads", name=name, tables=given)
-    left = sorted({table.oid for table in moved} - advanced)
-    switched = transaction.change("merges/switch_tables", name=name, lsn=lsn, tables=listed(rebuilt))
-    if left or switched != len(rebuilt) or loaded != sum(table.copy_id is not None for table in moved):
+    there, new = ([table for table in tables if (table.load is not None) is loaded] for loaded in (False, True))
+    done = transaction.rows("merges/publish_tables", name=name, lsn=lsn, tables=listed(there))
+    done += transaction.rows("merges/switch_tables", name=name, lsn=lsn, moved=False, tables=listed(new))
+    if left := sorted({table.oid for table in tables} - {oid for (oid,) in done}):
         raise LedgerError(
             "ledger-conflict",
-            f"expected the tables of {name} as they were when this merge was planned, but {left or 'their copies or rebuilds'} "
+            f"expected the tables of {name} and their rebuilds as they were when this merge was planned, but {left} "
             "were paused, copied again or published meanwhile; nothing was published: merge again",
         )
 

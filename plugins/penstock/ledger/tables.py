@@ -1,4 +1,7 @@
-"""A table's life: new -> copying -> copied -> ready; paused from any of them and back; dropped at last (`MOVES`)."""
+"""A table's life: new -> ready; paused from either and back; dropped at last (`MOVES`).
+
+While its first copy is read, and until a cut holds that, a new table is called by the state of this load: `copying`, `copied`.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +19,15 @@ from penstock.shapes.known_shape import KnownShape
 from penstock.shapes.shape import Shape
 from penstock.shapes.table_facts import TableFacts
 
-_OPEN: tuple[TableState, ...] = ("new", "copying", "copied", "ready", "paused")
-MOVES: Mapping[str, Mapping[TableState, Collection[TableState]]] = {
+_OPEN = ("new", "ready", "paused")
+MOVES: Mapping[str, Mapping[str, Collection[str]]] = {
     # known, or known again
     "tables/save_tables": {"dropped": ["new"]},
     "membership/join_table": {state: ["new"] for state in (*_OPEN, "dropped")},
-    # its copy
-    "tables/start_copy_of_tables": {state: ["copying"] for state in _OPEN},
-    "tables/finish_copy_of_table": {"copying": ["copied"]},
-    # a cut: it loads the copy, and holds all that there will be of a table that left
-    "merges/publish_tables": {"copied": ["ready"], "ready": ["dropped"]},
-    # a cut that was published already: what is paused stays so, whatever the cut holds of it
-    "merges/adopt_tables": {"copied": ["ready"], "ready": ["dropped"]},
-    # a cut in which a rebuilt table takes its place
+    # a cut, or one that was published already: it holds all that there will be of a table that left
+    "merges/publish_tables": {"ready": ["dropped"]},
+    "merges/adopt_tables": {"ready": ["dropped"]},
+    # a cut in which a table that was copied or rebuilt takes its place
     "merges/switch_tables": {state: ["ready"] for state in _OPEN},
     # a trouble, and its end
     "tables/stop_tables": {state: ["paused"] for state in _OPEN},
@@ -39,7 +38,7 @@ MOVES: Mapping[str, Mapping[TableState, Collection[TableState]]] = {
 }
 """What the statements that write `table.state` make of a table, by the state that it is in; in any other they leave it there.
 
-A paused table keeps the state that it was in (`paused_from_state`), which takes the moves of its copy meanwhile.
+A paused table keeps the state that it was in (`paused_from_state`).
 """
 
 
@@ -111,6 +110,7 @@ def save(transaction: Transaction, name: str, tables: Sequence[TableFacts]) -> N
     rows = [plain(table) for table in tables]
     transaction.change("tables/save_tables", name=name, tables=listed(rows))
     keep_open(transaction, name, rows)
+    transaction.change("loads/follow_tables", name=name, oids=[table.oid for table in tables])
     note_shapes(transaction, name, {table.oid: KnownShape.of(table.accepted.shape) for table in tables}, None)
     try:
         transaction.connection.execute("set constraints all immediate")

@@ -205,14 +205,15 @@ class Windows(Part):
             after: dict[int, Lsn] = dict(transaction.rows("windows/merge_from", name=name))
             ((upto, marked),) = transaction.rows("windows/cut_upto", name=name)
             landed = loads(transaction, name, ("first", *FETCHES, *BUILDS), states=["landed", "ready"])
-            rebuilds = [each for each in landed if each.state == "ready"]
-            starts = [*after.values(), *(each.through_lsn for each in rebuilds if each.through_lsn is not None)]
+            ready = [each for each in landed if each.state == "ready"]
+            starts = [*after.values(), *(each.through_lsn for each in ready if each.through_lsn is not None)]
+            reached = [each for each in ready if max(each.through_lsn or 0, each.lsn) <= upto]
             least = min(starts, default=pipeline.position)
             due = windows(transaction, name, after=least, through=upto, states=["staged", "confirmed"])
             known = tables_of(transaction, name)
-            tables = [table for table in known if table.state in ("ready", "copied") and table.oid in after]
-            current = {(table.oid, table.copy_id) for table in tables if table.state == "copied"}
-            through = {table.oid: table.complete_through or Lsn(0) for table in tables if table.state == "ready"}
+            tables = [table for table in known if table.state == "ready" and table.oid in after]
+            copied = {(table.oid, table.copy_id) for table in known if table.state == "copied"}
+            through = {table.oid: table.complete_through or Lsn(0) for table in tables}
             fetched = [
                 each
                 for each in landed
@@ -226,9 +227,8 @@ class Windows(Part):
             fetches=tuple(sorted(fetched, key=lambda each: (each.lsn, each.oid))),
             windows=tuple(due),
             tables=tuple(tables),
-            copies={each.oid: each for each in landed if each.cause == "first" and (each.oid, each.copy_id) in current},
             last_cut=cuts[0] if cuts else None,
-            rebuilds=tuple(rebuilds),
+            rebuilds=tuple(each for each in reached if each.cause != "first" or (each.oid, each.copy_id) in copied),
             targets=_targets(known),
             dropped=tuple(table for table in known if table.state == "dropped"),
         )

@@ -352,12 +352,11 @@ def resync_failing(desk: Desk) -> Iterator[None]:
 
 def copy_stalled(desk: Desk) -> Iterator[None]:
     env = desk.watched.env
-    (table,) = env.tables
-    env.ledger.execute(f"update penstock.table set state = 'copying' where pipeline = '{env.name}'")
+    env.ledger.execute(f"update penstock.table set state = 'new' where pipeline = '{env.name}'")
     desk.age("update penstock.load set state = 'copying', finished_at = null, copied_at = null, copy_started_at = then")
     age_files(desk)
     yield
-    env.ledger.execute(f"update penstock.table set state = '{table.state}' where pipeline = '{env.name}'")
+    env.ledger.execute(f"update penstock.load set state = 'ready' where pipeline = '{env.name}'")
 
 
 def age_files(desk: Desk) -> None:

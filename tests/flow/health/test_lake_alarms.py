@@ -107,13 +107,12 @@ def test_a_table_that_waits_for_a_resync_which_is_paused_is_told(desk: Desk) -> 
 
 def stall(desk: Desk) -> Callable[[], None]:
     env = desk.watched.env
-    (table,) = env.tables
-    env.ledger.execute(f"update penstock.table set state = 'copying' where pipeline = '{env.name}'")
+    env.ledger.execute(f"update penstock.table set state = 'new' where pipeline = '{env.name}'")
     desk.age("update penstock.load set state = 'copying', finished_at = null, copied_at = null, copy_started_at = then")
     age_files(desk)
 
     def end() -> None:
-        env.ledger.execute(f"update penstock.table set state = '{table.state}' where pipeline = '{env.name}'")
+        env.ledger.execute(f"update penstock.load set state = 'ready' where pipeline = '{env.name}'")
 
     return end
 

@@ -5,7 +5,12 @@ select 'copy' as kind, l.copy_id as id, count(*) filter (where l.state = 'copyin
 from penstock.load as l
 where
     l.pipeline = %(name)s and l.cause = 'first'
-    and l.copy_id in (select t.copy_id from penstock.table as t where t.pipeline = %(name)s and t.state = 'copying')
+    and l.copy_id in (
+        select t.copy_id
+        from penstock.table as t
+        join penstock.table_due as d on d.pipeline = t.pipeline and d.oid = t.oid
+        where t.pipeline = %(name)s and d.state = 'copying'
+    )
 group by l.copy_id
 union all
 select l.cause, l.id, 1, max(greatest(l.changed_at, c.copied_at, c.copy_started_at)),

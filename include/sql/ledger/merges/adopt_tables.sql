@@ -9,18 +9,11 @@ set
     conflict_lsn = case
         when p.update_missing + p.delete_missing + p.insert_existing > 0 then %(lsn)s else t.conflict_lsn
     end,
-    state = case
-        when t.state = 'copied' and p.copy_id = t.copy_id then 'ready'
-        when t.state = 'ready' and t.left_lsn <= %(lsn)s then 'dropped'
-        else t.state
-    end,
-    paused_from_state = case
-        when t.paused_from_state = 'copied' and p.copy_id = t.copy_id then 'ready' else t.paused_from_state
-    end
+    state = case when t.state = 'ready' and t.left_lsn <= %(lsn)s then 'dropped' else t.state end
 from jsonb_to_recordset(%(tables)s) as p (
-    oid oid, snapshot_id bigint, copy_id text, rebuild text, shows text, columns text,
+    oid oid, snapshot_id bigint, load text, shows text, columns text,
     update_missing bigint, delete_missing bigint, insert_existing bigint, misfits bigint
 )
 where
-    t.pipeline = %(name)s and t.oid = p.oid and t.state <> 'dropped' and p.rebuild is null
-    and (t.complete_through is null or t.complete_through <= %(lsn)s or p.copy_id = t.copy_id)
+    t.pipeline = %(name)s and t.oid = p.oid and t.state <> 'dropped' and p.load is null
+    and (t.complete_through is null or t.complete_through <= %(lsn)s)

@@ -2,9 +2,9 @@
 select
     t.oid, t.schema || '.' || t.name as name, array_to_string(t.target, '.') as target,
     case
-        when t.state = 'new' and t.joined_lsn is not null then 'waiting'
+        when d.state = 'new' and t.joined_lsn is not null then 'waiting'
         when t.state = 'ready' and t.left_lsn is not null then 'leaving'
-        else t.state
+        else d.state
     end as state,
     t.complete_through, recent.changed_at, recent.changes, size.rows, size.bytes, t.paused_slug, t.paused_reason, t.remedy,
     t.verified_through, t.verified_at,
@@ -17,6 +17,7 @@ select
     )) as conflicts,
     t.misfits, t.conflict_lsn is not null and coalesce(t.verified_through < t.conflict_lsn, true) as suspected, t.paused_by
 from penstock.table as t
+join penstock.table_due as d on d.pipeline = t.pipeline and d.oid = t.oid
 left join (
     select (file ->> 'oid')::oid as oid, sum((file ->> 'rows')::bigint)::bigint as changes,
         max(w.source_time) as changed_at

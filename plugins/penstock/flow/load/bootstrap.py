@@ -22,6 +22,7 @@ from penstock.flow.load.waiting import why_no_copy
 from penstock.flow.schema import publication_options
 from penstock.flow.schema.names import table_facts
 from penstock.flow.spark_job import Submit
+from penstock.jobs.pointers import aside
 from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.lsn import Lsn
 from penstock.shapes.source_table import SourceTable
@@ -124,7 +125,11 @@ class _FirstCopies(Reads):
         self.tried |= {table.oid: table.qualified for table in tables}
         chosen = [sources[table.oid] for table in tables]
         refused = _blocked(ctx, chosen, found.publication) | _save(ctx, chosen)
-        return [ReadRequest(table, Fill()) for table in chosen if table.oid not in refused], refused
+        targets = {table.oid: table.target for table in tables}
+        fresh = [table for table in chosen if table.oid not in refused]
+        namespace, era = ctx.pipeline.namespace, ctx.ledger.pipelines.get(ctx.name).era
+        # no reader sees the table that a copy is loaded into before it takes its name in a cut
+        return [ReadRequest(each, Fill(place=aside(namespace, targets[each.oid], era))) for each in fresh], refused
 
     def unlanded(self) -> Sequence[LoadRecord]:
         """Return what is being copied for the first time; a rebuild's copy is none of the bootstrap's business."""
@@ -152,7 +157,7 @@ def _why_again(ctx: Context, tables: Sequence[TableRecord], failures: Mapping[in
 def _earlier(ctx: Context) -> Earlier:
     """Return what earlier tries have copied."""
     whole = {(table.oid, table.copy_id) for table in ctx.ledger.tables.all(ctx.name) if table.state == "copied"}
-    copies = [each for each in ctx.ledger.loads.copies(ctx.name, state="landed") if (each.oid, each.copy_id) in whole]
+    copies = [each for each in ctx.ledger.loads.copies(ctx.name, state="ready") if (each.oid, each.copy_id) in whole]
     return Earlier(len(copies), sum(len(each.files) for each in copies), sum(each.rows for each in copies))
 
 

@@ -18,9 +18,10 @@ from penstock.shapes.source_table import SourceTable
 
 @dataclass(frozen=True, slots=True)
 class Fill:
-    """The rows fill a fresh table: the first of its name, or one that is built next to the table that readers see."""
+    """The rows fill a fresh table at a `place` of its own: the first of its name, or what is built next to the table that readers see."""
 
     build: NewBuild | None = None
+    place: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +75,8 @@ class ReadRequest:
         """Return what the ledger is to know before anything is read."""
         attnums = tuple(column.attnum for column in self.now.columns)
         match self.effect:
-            case Fill(build):
-                return NewRead(self.now.oid, build.cause if build else "first", build=build)
+            case Fill(build, place):
+                return NewRead(self.now.oid, build.cause if build else "first", build=build, place=place)
             case Replace(kept_bounds):
                 leaves = tuple(leaf.name for leaf in self.table.leaves)
                 return NewRead(self.now.oid, "partitions", attnums, stays=kept_bounds, leaves=leaves)

@@ -66,14 +66,22 @@ def _switches(ctx: Context, queue: MergeQueue, known: Landed) -> list[TablePlan]
     for each in queue.rebuilds:
         try:
             _require_archive(ctx, each)
-            orders.append(build_plan(ctx, each, windows_due(queue.windows, each.through_lsn), known))
+            windows, copied = windows_due(queue.windows, each.through_lsn), each.cause == "first"
+            orders.append(build_plan(ctx, each, windows, known, copied=copied))
         except LakeError as error:
             if error.slug != "schema-change":
                 raise
-            table_status.stop(ctx, each, Trouble(error.slug, error.message, "copy"))
+            table_status.stop(ctx, _stopped(ctx, each), Trouble(error.slug, error.message, "copy"))
             return None
     left = {each.target for each in queue.renames}
     return [replace(order, vacated=order.target in left) for order in orders]
+
+
+def _stopped(ctx: Context, load: LoadRecord) -> TableRecord | LoadRecord:
+    """Return what stops where rows do not fit: what is rebuilt next to a table, or the table that has nothing but its first copy."""
+    if load.cause != "first":
+        return load
+    return next(table for table in ctx.ledger.tables.all(ctx.name) if table.oid == load.oid)
 
 
 def _require_archive(ctx: Context, rebuild: LoadRecord) -> None:
@@ -103,29 +111,19 @@ def _fitting_tables(ctx: Context, queue: MergeQueue, known: Landed) -> tuple[Mer
 
 def evolved(queue: MergeQueue) -> frozenset[int]:
     """Name the tables that have other columns than the last cut of them knew."""
-    return frozenset(
-        table.oid
-        for table in queue.tables
-        if table.state == "ready" and table.lake_columns != columns_stamp(table.columns)
-    )
+    return frozenset(table.oid for table in queue.tables if table.lake_columns != columns_stamp(table.columns))
 
 
 def _queue(ctx: Context) -> MergeQueue:
-    """Read what is due; a table with a copy or values of a later snapshot waits until capture has come as far as that.
+    """Read what is due; a table with values of a later snapshot waits until capture has come as far as that.
 
-    A table that has been rebuilt stands for the one whose place it takes.
+    What was copied or rebuilt stands for the table whose place it takes.
     """
     queue = ctx.ledger.windows.to_merge(ctx.name)
-    early = {oid for oid, copied in queue.copies.items() if copied.lsn > queue.upto}
     ahead = {each.oid for each in queue.fetches if each.lsn > queue.upto}
-    reached = [each for each in queue.rebuilds if max(each.through_lsn or 0, each.lsn) <= queue.upto]
-    queue = names.with_free_names(ctx, replace(queue, rebuilds=tuple(reached)))
+    queue = names.with_free_names(ctx, queue)
     rebuilt = {each.oid for each in queue.rebuilds}
-    tables = tuple(
-        table
-        for table in queue.tables
-        if table.oid not in rebuilt | ahead and (table.state != "copied" or table.oid not in early)
-    )
+    tables = tuple(table for table in queue.tables if table.oid not in rebuilt | ahead)
     return replace(queue, tables=tables)
 
 
@@ -157,4 +155,4 @@ def _rebuild_files(queue: MergeQueue) -> Iterator[FileEntry]:
 
 
 def _loads(queue: MergeQueue) -> int:
-    return sum(table.state == "copied" or bool(queue.replacing(table)) for table in queue.tables)
+    return sum(bool(queue.replacing(table)) for table in queue.tables)

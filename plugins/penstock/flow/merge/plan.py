@@ -82,7 +82,7 @@ def _cut(ctx: Context, scope: Cut) -> MergePlan | None:
         )
     queue, switches, fits = mergeable(ctx, found)
     wider, landed = evolved(queue), LandedFiles(ctx)
-    planned = [table_plan(ctx, each, queue, fits, landed, evolve=each.oid in wider) for each in queue.tables]
+    planned = [table_plan(each, queue, fits, landed, evolve=each.oid in wider) for each in queue.tables]
     tables, shown = with_pointers(ctx, queue, planned + switches)
     complete = ctx.ledger.windows.complete_time(ctx.name, queue.upto)
     first = min((table.complete_through or Lsn(0) for table in queue.tables), default=queue.upto)
@@ -91,7 +91,7 @@ def _cut(ctx: Context, scope: Cut) -> MergePlan | None:
         cut=True,
         cuts_expected_snapshot=last_cut,
         cuts_shown=shown,
-        cuts_anew=any(each.fresh or each.copy_files is not None for each in tables),
+        cuts_anew=any(each.fresh for each in tables),
         source_time=complete.isoformat() if complete else None,
         renames=queue.renames,
     )

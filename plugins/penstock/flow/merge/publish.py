@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from penstock.errors import LakeError
@@ -36,7 +36,7 @@ def publish(ctx: Context, attempt: str, *, last: bool = False, deliver: Deliver 
 def _publish(ctx: Context, done: Attempt, *, last: bool, deliver: Deliver | None) -> CutRecord:
     orders, result, stopped = done.orders, done.result, done.troubles
     _require_rebuilt(ctx, done)
-    new, still = _new_cut(ctx, done, _renames(ctx, done)), _still(done)
+    new, still = _new_cut(done, _renames(ctx, done)), _still(done)
     with ctx.ledger.together(ctx.name):
         if stopped and not ctx.ledger.merges.published(ctx.name, new.attempt):
             table_status.stop_all(ctx, ctx.ledger.tables.all(ctx.name), stopped)
@@ -103,16 +103,16 @@ def adopt_half_published(ctx: Context) -> None:
     done = read_attempt(ctx, attempt)
     renames = possible(done.orders.renames, done.troubles)
     if iceberg_pointers.moved(ctx.catalog, done.orders.catalog, done.pointers, renames):
-        new = _new_cut(ctx, done, renames)
+        new = _new_cut(done, renames)
         ctx.ledger.merges.adopt_published(ctx.name, new)
         ctx.progress(f"the lake had moved to cut {new.lsn} already: recorded")
 
 
-def _new_cut(ctx: Context, done: Attempt, renames: Sequence[Rename]) -> NewCut:
+def _new_cut(done: Attempt, renames: Sequence[Rename]) -> NewCut:
     return NewCut(
         done.orders.attempt,
         Lsn(done.result.upto_lsn),
-        _published(ctx, done),
+        _published(done),
         cuts_snapshot_id=_recorded(done.result),
         rows=sum(table.counts.get("rows_written", 0) for table in done.result.tables),
         renames=renames,
@@ -143,7 +143,7 @@ def _tell_cuts_anew(ctx: Context, reason: str, cut: CutRecord) -> None:
 def _watch_conflicts(ctx: Context, done: Attempt, deliver: Deliver | None) -> None:
     """Open and close alarms where this cut has met conflicts, or has brought tables that were copied."""
     met = {table.oid for table in done.result.tables if any(table.counts.get(name) for name in CONFLICTS)}
-    copied = {table.oid for table in done.orders.tables if table.fresh or table.copy_files is not None}
+    copied = {table.oid for table in done.orders.tables if table.fresh}
     if met or copied:
         alarms.compared(ctx, met | copied, deliver)
 
@@ -163,8 +163,12 @@ def _require_rebuilt(ctx: Context, done: Attempt) -> None:
 
 
 def _give_up(ctx: Context, done: Attempt, open_: Mapping[str, LoadRecord]) -> list[TableResult]:
-    """Give up what could not be built of these loads; return what Spark answered of it."""
-    built = {table.oid: table.rebuild for table in done.orders.tables if table.rebuild is not None}
+    """Give up what could not be built of these loads; return what Spark answered of it.
+
+    A table that has nothing but its first copy, which the cut itself loads, is paused like others.
+    """
+    first = {table.oid for table in done.orders.tables if done.orders.cut and table.copy_files is not None}
+    built = {table.oid: table.rebuild for table in done.orders.tables if table.rebuild and table.oid not in first}
     failed = [table for table in done.result.tables if table.paused_slug and table.oid in built]
     for table in failed:
         if (found := open_.get(built[table.oid])) is not None:
@@ -190,21 +194,13 @@ def _renames(ctx: Context, done: Attempt) -> tuple[Rename, ...]:
     return renames
 
 
-def _loading(ctx: Context, oids: Collection[int]) -> dict[int, str]:
-    """Name, per table that is loaded, its copy."""
-    tables = ctx.ledger.tables.all(ctx.name) if oids else ()
-    return {table.oid: table.copy_id for table in tables if table.oid in oids and table.copy_id is not None}
-
-
-def _published(ctx: Context, done: Attempt) -> list[PublishedTable]:
+def _published(done: Attempt) -> list[PublishedTable]:
     """Name every table that is complete through the cut: the moved ones, and those that had nothing to do."""
     there = {table.oid: table for table in done.result.tables if table.paused_slug is None}
-    copies = _loading(ctx, {table.oid for table in done.orders.tables if table.copy_files is not None})
     return [
         PublishedTable(
             table.oid,
             there[table.oid].snapshot_id,
-            copies.get(table.oid),
             table.rebuild,
             shows=_shows(there[table.oid]),
             columns=None if table.idle else columns_stamp(table.columns),

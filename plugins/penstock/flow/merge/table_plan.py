@@ -11,7 +11,7 @@ from penstock.flow.context import Context
 from penstock.flow.merge import gone_rows
 from penstock.flow.merge.landed import Landed, fitting
 from penstock.jobs.merge_plan import Replaced, TablePlan
-from penstock.jobs.pointers import aside, place_of
+from penstock.jobs.pointers import place_of
 from penstock.lake.ddl import CUTS_TABLE
 from penstock.ledger import iceberg_pointers
 from penstock.ledger.merge_queue import MergeQueue
@@ -26,11 +26,8 @@ Fits = Mapping[str, Fit]
 """What landed files are to their tables, by path."""
 
 
-def table_plan(
-    ctx: Context, table: TableRecord, queue: MergeQueue, fits: Fits, landed: LandedFiles, *, evolve: bool
-) -> TablePlan:
-    """Order one table: its columns, the files that are due, and the copy to load first; raises LakeError."""
-    copied = queue.copies.get(table.oid) if table.state == "copied" else None
+def table_plan(table: TableRecord, queue: MergeQueue, fits: Fits, landed: LandedFiles, *, evolve: bool) -> TablePlan:
+    """Order one table that the lake has: its columns, and the files that are due; raises LakeError."""
     return TablePlan(
         oid=table.oid,
         schema=table.schema,
@@ -39,12 +36,9 @@ def table_plan(
         identity=table.identity,
         columns=table.columns,
         files=landed.fitted((file, fits[file.path]) for file in queue.files(table)),
-        copy_files=None if copied is None else landed.copied(copied, table.columns),
-        copy_snapshot=None if copied is None else copied.snapshot,
         expected_snapshot=table.snapshot_id,
         evolve=evolve,
-        fresh=_fresh(ctx, table, queue),
-        removed=gone_rows.bounds(table, queue.upto) if table.state == "ready" else (),
+        removed=gone_rows.bounds(table, queue.upto),
         replaced=tuple(
             Replaced(
                 each.lsn,
@@ -103,27 +97,14 @@ def with_pointers(
     cuts = ctx.pipeline.namespace, CUTS_TABLE
     places = [*(place_of(order.target) for order in orders), cuts]
     shown = iceberg_pointers.shown(ctx.catalog, ctx.pipeline.lake.catalog, places)
-    ours = {table.oid: table.shows for table in queue.tables if table.state == "ready"}
-    first = queue.pipeline.era == 1
-    known = (_with_pointer(order, shown.get(place_of(order.target)), ours, first=first) for order in orders)
+    ours = {table.oid: table.shows for table in queue.tables}
+    known = (_with_pointer(order, shown.get(place_of(order.target)), ours) for order in orders)
     return tuple(known), shown.get(cuts)
 
 
-def _with_pointer(order: TablePlan, now: str | None, ours: Mapping[int, str | None], *, first: bool) -> TablePlan:
+def _with_pointer(order: TablePlan, now: str | None, ours: Mapping[int, str | None]) -> TablePlan:
     known = replace(order, shown=now, inspect=order.oid in ours and (now is None or now != ours[order.oid]))
-    if first and now is not None and known.rebuild is None:
-        known = replace(known, fresh=None)  # a table of this era has the name: it is loaded in its place
     return replace(known, columns=()) if known.idle else known
-
-
-def _fresh(ctx: Context, table: TableRecord, queue: MergeQueue) -> tuple[str, ...] | None:
-    """Name the table to make for a first copy: it has its own name once it is published, and no reader sees it empty before.
-
-    The lake's table of an era before stays as it is until then.
-    """
-    if table.state != "copied" or table.snapshot_id is not None:
-        return None
-    return aside(ctx.pipeline.namespace, table.target, queue.pipeline.era)
 
 
 class LandedFiles:

@@ -92,10 +92,12 @@ def _require_repaired(ctx: Context, record: PipelineRecord) -> None:
         raise problem
     if record.halted_slug in _LANDING:
         queue = ctx.ledger.windows.to_merge(ctx.name)
-        copied = (copy.files for copy in queue.copies.values())
-        for files in (*(queue.files(table) for table in queue.tables), *copied):
-            for entry in files:
-                ctx.landing.check(entry.path)
+        loads = {load.oid: load for load in queue.rebuilds}
+        due = [entry for table in queue.tables for entry in queue.files(table)]
+        due += [entry for window in queue.windows for entry in window.files if entry.oid in loads]
+        due += [entry for load in loads.values() if load.through_lsn is None for entry in load.files]
+        for entry in due:
+            ctx.landing.check(entry.path)
 
 
 def _reason(ctx: Context, record: TableRecord) -> str | None:

@@ -7,7 +7,7 @@ create table penstock.table (
     -- the name that the lake's table takes in the next cut, where the source's was renamed
     renamed_to text[] check (renamed_to <> target),
     state text not null default 'new'
-        check (state in ('new', 'copying', 'copied', 'ready', 'paused', 'dropped')),
+        check (state in ('new', 'ready', 'paused', 'dropped')),
     identity text not null check (identity in ('d', 'i', 'f', 'n')),
     columns jsonb not null,
     -- the accepted one, with what open questions hold back as it was before
@@ -41,7 +41,7 @@ create table penstock.table (
     differs boolean not null default false,
     paused_slug text,
     paused_reason text,
-    paused_from_state text check (paused_from_state in ('new', 'copying', 'copied', 'ready')),
+    paused_from_state text check (paused_from_state in ('new', 'ready')),
     -- what ends the pause: to read values of some columns or rows of some partitions, a copy, or a person, who copies or resumes it
     remedy text check (remedy in ('read', 'copy', 'resume', 'person')),
     -- since when it is paused, or paused time and again: copies that do not help are made ever more rarely
@@ -56,7 +56,6 @@ create table penstock.table (
     check ((state = 'paused') = (paused_slug is not null)),
     check ((state = 'paused') = (paused_from_state is not null)),
     check ((state = 'paused') = (remedy is not null)),
-    check (state not in ('copying', 'copied') or copy_id is not null),
     check (state <> 'ready' or complete_through is not null),
     check (joined_xid is null or joined_lsn is not null),
     check (left_lsn is null or state in ('ready', 'paused', 'dropped')),

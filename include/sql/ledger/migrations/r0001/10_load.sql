@@ -1,6 +1,6 @@
--- Rows of one table that were read under a snapshot, and what became of them. A `first` copy is loaded by a cut. A resync is built next
--- to the table that readers see, from the copy and the windows since, and takes the target's name in a cut; so is a replay, from
--- the files of an earlier load. A shadow stays under a name of its own, as of `goal_lsn`. Values of `columns` and rows of `partitions`
+-- Rows of one table that were read under a snapshot, and what became of them. A `first` copy is loaded into a fresh table that takes the
+-- target's name in the same cut. A resync is built next to the table that readers see, from the copy and the windows since, and takes
+-- that name in a cut; so is a replay, from the files of an earlier load. A shadow stays under a name of its own, as of `goal_lsn`. Values of `columns` and rows of `partitions`
 -- are taken in by a merge, where they stand among the changes; they are kept as long as the table: what was copied before them cannot be
 -- brought forward across them.
 create table penstock.load (
@@ -54,7 +54,9 @@ create table penstock.load (
     finished_at timestamptz,
     by_task jsonb default penstock.by_task(),
     primary key (pipeline, id, oid),
-    check (state not in ('building', 'ready') or cause in ('resync', 'replay', 'shadow')),
+    check (state <> 'building' or cause in ('resync', 'replay', 'shadow')),
+    check (state <> 'ready' or cause in ('first', 'resync', 'replay', 'shadow')),
+    check (state <> 'landed' or cause in ('columns', 'partitions')),
     check (state not in ('ready', 'done') or cause = 'first' or through_lsn is not null),
     check ((state in ('done', 'given_up')) = (finished_at is not null)),
     check ((cause = 'shadow') = (goal_lsn is not null))
