@@ -23,7 +23,7 @@ import subprocess
 import sys
 import venv
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -81,6 +81,7 @@ CHANGED = re.compile(
 OF_A_CLASS = {"slots", "frozen", "kw_only", "repr"}
 SAME = {"Eq_Is", "Is_Eq", "NotEq_IsNot", "IsNot_NotEq"}
 
+AT_ONCE = 10
 CHANGE = """
 import json, pathlib, sys
 from cosmic_ray.mutating import mutate_code
@@ -176,20 +177,21 @@ def main() -> int:
     if shop.changed.exists():  # a run was killed meanwhile
         _write(shop, *json.loads(shop.changed.read_text()))
     places = [each for room in sorted(given.rooms) for each in _places(shop, room)]
-    changes = _changes(shop, _chosen(places, given.modules, random.Random(given.seed)), given.count)
     recorded = {room: _recorded(shop, room) for room in given.rooms}
     for name in HEAVY:
         importlib.import_module(name)
     gc.freeze()
-    known = shop.outcomes()
-    for number, (mutant, text) in enumerate(changes, 1):
+    known, outcomes = shop.outcomes(), list[Outcome]()
+    chosen = _chosen(places, given.modules, random.Random(given.seed))
+    for mutant, text in itertools.islice(_changes(shop, chosen, known.keys()), given.count):
+        outcome = known.get(mutant.key) or _judge(shop, mutant, text, recorded[mutant.room])
+        outcomes.append(outcome)
         if mutant.key not in known:
-            outcome = known[mutant.key] = _judge(shop, mutant, text, recorded[mutant.room])
             with shop.results.open("a") as file:
                 file.write(json.dumps(asdict(outcome)) + "\n")
             said = "noticed" if outcome.noticed else "SURVIVED"
-            print(f"{number}/{len(changes)} {mutant.module}:{mutant.row} {said} {outcome.by}", flush=True)  # noqa: T201
-    report([known[mutant.key] for mutant, _ in changes])
+            print(f"{len(outcomes)}/{given.count} {mutant.module}:{mutant.row} {said} {outcome.by}", flush=True)  # noqa: T201
+    report(outcomes)
     return 0
 
 
@@ -296,20 +298,17 @@ def _chosen(places: Sequence[Mutant], modules: Sequence[str], chance: random.Ran
     yield from (chance.choice(by_place[place]) for place in order)
 
 
-def _changes(shop: Workshop, chosen: Iterator[Mutant], count: int) -> list[tuple[Mutant, str]]:
-    """Return so many of the chosen changes with the module's new text, but for those that are no Python, or the same."""
-    mutants = list(itertools.islice(chosen, count + count // 10))
-    asked = json.dumps([(each.module, each.operator, each.occurrence) for each in mutants])
-    done = subprocess.run(
-        [shop.cosmic_ray / "python", "-c", CHANGE],
-        cwd=shop.tree,
-        check=True,
-        input=asked,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    texts = zip(mutants, json.loads(done.stdout), strict=True)
-    return [(mutant, text) for mutant, text in texts if _differs(shop.tree / mutant.module, text)][:count]
+def _changes(shop: Workshop, chosen: Iterator[Mutant], known: Collection[str]) -> Iterator[tuple[Mutant, str]]:
+    """Yield the chosen changes with the module's new text, but for those that are no Python, or the same; without it what is `known`."""
+    while mutants := list(itertools.islice(chosen, AT_ONCE)):
+        new = [each for each in mutants if each.key not in known]
+        asked = json.dumps([(each.module, each.operator, each.occurrence) for each in new])
+        command = [f"{shop.cosmic_ray}/python", "-c", CHANGE]
+        done = subprocess.run(command, cwd=shop.tree, check=True, input=asked, stdout=subprocess.PIPE, text=True)
+        texts = dict(zip((each.key for each in new), json.loads(done.stdout), strict=True))
+        for each in mutants:
+            if each.key in known or _differs(shop.tree / each.module, texts[each.key]):
+                yield each, texts.get(each.key, "")
 
 
 def _differs(path: Path, text: str) -> bool:
@@ -327,7 +326,7 @@ def _recorded(shop: Workshop, room: str) -> dict[str, Any]:
         if not file.exists():
             folders = ":".join(f"{shop.tree / LIBRARY / each}/" for each in ROOMS)
             done = shop.pytest([tests], MUTANTS_RECORD=f"{file}.new", MUTANTS_FOLDERS=folders)
-            if done[0]:
+            if done[0] not in (0, pytest.ExitCode.NO_TESTS_COLLECTED):
                 sys.exit(f"expected tests that pass on the code as it is; {tests} says:\n{done[1]}")
             file.with_name(f"{file.name}.new").rename(file)
         recorded |= json.loads(file.read_text())
