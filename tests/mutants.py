@@ -63,6 +63,7 @@ PATIENCE = 10
 
 HEAVY = [
     *("hypothesis", "psycopg", "pyarrow.parquet", "pyarrow.compute", "duckdb", "pydantic", "sqlalchemy", "pyspark.sql"),
+    *("cryptography.x509", "platformdirs"),
     *("xdist.plugin", "anyio.pytest_plugin", "anyio._backends._asyncio"),
     *(f"_pytest.{name}" for name in default_plugins),
 ]
@@ -219,6 +220,8 @@ def _become_pytest(tree: Path, said: Path, variables: Mapping[str, str]) -> None
     sys.path[:] = [str(tree), str(tree / "plugins"), *(each for each in sys.path if each and each not in ours)]
     for name in [each for each in sys.modules if each.partition(".")[0] in ("tests", "penstock", "stack")]:
         del sys.modules[name]
+    sys.dont_write_bytecode = False  # the copy's own, so that it is compiled once
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ.update(variables)
     os.environ["PYTHONPATH"] = f"{tree / 'plugins'}:{tree}"
     with said.open("w") as file:

@@ -141,16 +141,22 @@ def merge(lake: FolderLake, table: FolderTable, events: list[tuple[Any, int, Eve
     return cut
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("shape", [None, Shape(3, 2, 2)], ids=["by one task", "by many tasks"])
+@pytest.mark.parametrize(
+    ("shape", "batches"),
+    [
+        pytest.param(None, 4, id="a few batches"),
+        pytest.param(None, 12, id="by one task", marks=pytest.mark.slow),
+        pytest.param(Shape(3, 2, 2), 12, id="by many tasks", marks=pytest.mark.slow),
+    ],
+)
 def test_random_histories_with_changes_of_the_key_end_as_they_were_written(
-    folder_lake: FolderLake, shape: Shape | None
+    folder_lake: FolderLake, shape: Shape | None, batches: int
 ) -> None:
     folder_lake.shape = shape
     source, places = Source(random.Random(20263 + (shape is None))), itertools.count()
     table = folder_lake.table(*COLUMNS)
     most = 0
-    for _ in range(12):
+    for _ in range(batches):
         events = []
         for _ in range(source.random.randrange(1, 7)):
             for _ in range(source.random.randrange(150)):
