@@ -60,8 +60,8 @@ def build(pipeline: Pipeline) -> DAG:
             with outcome(ctx):
                 done = flow.check(ctx, dag_states(context_["ti"], pipeline), notifications.deliver)
                 table_choices.note(ctx)
-            notifications.send_gauges(ctx.name, report.gauges(done.verdict))
-            return {"drain": done.verdict.drain, "undelivered": list(done.undelivered)}
+            notifications.send_gauges(ctx.name, report.gauges(done))
+            return {"drain": done.drain, "undelivered": list(done.undelivered)}
 
         @task(pool=SOURCE_POOL, outlets=[alias(pipeline, "landed")])
         def drain(seen: dict[str, Any], *, outlet_events: Any, ti: Any) -> dict[str, Any]:

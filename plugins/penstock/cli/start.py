@@ -40,7 +40,9 @@ def start(ctx: Context) -> Answer:
     unpaused = [verb for verb in STARTED if paused.get(f"{ctx.name}.{verb}")]
     if unpaused:
         ctx.progress(f"{ctx.name}: unpauses {', '.join(unpaused)}")
-        _airflow("dags", "unpause", "--yes", "--treat-dag-id-as-regex", _any_of(ctx.name, unpaused))
+        _airflow(
+            "dags", "unpause", "--yes", "--treat-dag-id-as-regex", rf"^{re.escape(ctx.name)}\.({'|'.join(unpaused)})$"
+        )
     said = f"its bootstrap {before}" if before else f"{bootstrap} is triggered"
     freed = f"unpaused {', '.join(unpaused)}" if unpaused else "no DAG was paused"
     return Answer(
@@ -101,10 +103,6 @@ def _listed(*words: str) -> Sequence[Mapping[str, str]]:
     found = re.search(r"^\[\{", said, re.MULTILINE)
     listed: Sequence[Mapping[str, str]] = json.JSONDecoder().raw_decode(said, found.start())[0] if found else []
     return listed
-
-
-def _any_of(name: str, verbs: Sequence[str]) -> str:
-    return rf"^{re.escape(name)}\.({'|'.join(verbs)})$"
 
 
 def _airflow(*words: str) -> str:

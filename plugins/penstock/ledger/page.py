@@ -127,6 +127,18 @@ class TablePanel(Row):
 
 
 @dataclass(frozen=True)
+class LastCopy(Row):
+    """Hold the last copy of a table, or the one under way: `seconds` is None until it has ended."""
+
+    rows: int
+    bytes: int
+    lsn: Lsn
+    started_at: datetime
+    finished_at: datetime | None
+    seconds: float | None
+
+
+@dataclass(frozen=True)
 class TableDetails(Row):
     """Hold what only the page of one table shows.
 
@@ -139,11 +151,7 @@ class TableDetails(Row):
     files: int | None
     paused_at: datetime | None
     moved_at: datetime | None
-    copied_rows: int | None
-    copied_bytes: int | None
-    copied_lsn: Lsn | None
-    copy_started_at: datetime | None
-    copy_finished_at: datetime | None
+    copy: LastCopy | None
     paused_as_of: datetime | None
 
 

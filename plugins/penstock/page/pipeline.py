@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from penstock.config import model
+from penstock.flow.health.airflow_state import AirflowState
 from penstock.ledger.health import AlarmRecord, Finding
 from penstock.ledger.page import PipelineStatus, SlotPanel
 
@@ -60,10 +62,11 @@ def known_pipeline(
     )
 
 
-def unknown_pipeline(name: str, slot: str, publication: str, *, starts: bool) -> Pipeline:
-    """Show a pipeline that has a file and was never bootstrapped; `starts`: a run of its bootstrap is under way."""
+def unknown_pipeline(file: model.Pipeline, airflow: AirflowState | None) -> Pipeline:
+    """Show a pipeline that has a file and is not known to its ledger, or not yet: a run of its bootstrap may be under way."""
+    starts = airflow is not None and airflow.dag(f"{file.name}.bootstrap").under_way
     state = "starting" if starts else "not bootstrapped"
-    return Pipeline(name=name, state=state, slot_name=slot, publication=publication, grade="idle")
+    return Pipeline(name=file.name, state=state, slot_name=file.slot, publication=file.publication, grade="idle")
 
 
 def seconds_since(since: datetime | None, now: datetime) -> float | None:

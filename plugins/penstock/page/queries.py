@@ -79,12 +79,6 @@ Series = Mapping[str, Any]
 """A chart's columns, each under its name in the ledger's statement, with `hours` and `step_seconds`; empty steps are left out."""
 
 
-def _unknown(pipeline: model.Pipeline, airflow: AirflowState | None) -> Pipeline:
-    """Show a pipeline that its ledger does not know, or not yet."""
-    starts = airflow is not None and airflow.dag(f"{pipeline.name}.bootstrap").under_way
-    return unknown_pipeline(pipeline.name, pipeline.slot, pipeline.publication, starts=starts)
-
-
 def _silent(_pipelines: Collection[str], _with_tasks: bool) -> AirflowState | None:  # as `Ask`
     return None
 
@@ -139,7 +133,7 @@ class Deployment:
                     settings=known,
                     last_maintenance=next(iter(panel.maintenances(name)), None),
                 )
-        shown = _unknown(files[name], airflow)
+        shown = unknown_pipeline(files[name], airflow)
         work = under_way(name, airflow, [], files)
         return PipelinePage(now, shown, advice(shown, [], unheard), [], [], [], [], [], [], work=work, settings=known)
 
@@ -176,7 +170,7 @@ class Deployment:
                 delete_files=maintained.get("delete_files"),
                 advice=table_advice(of, table),
                 columns=[one_table.column(each) for each in facts.columns],
-                copy=one_table.last_copy(facts),
+                copy=facts.copy,
                 cuts=panel.table_cuts(name, oid),
                 findings=findings,
                 fetches=panel.fetches(name, oid),
@@ -214,7 +208,7 @@ class Deployment:
         with suppress(NoLedgerError), self._ledger(conn_id).page.panels() as panel:
             shown = _shown(panel, panel.pipelines(), files, airflow, now=now)
         known = {each.name for each in shown}
-        missing = [_unknown(each, airflow) for name, each in files.items() if name not in known]
+        missing = [unknown_pipeline(each, airflow) for name, each in files.items() if name not in known]
         return missing + shown
 
     def _ledger_of(self, name: str, files: Mapping[str, model.Pipeline], oid: int = 0) -> str:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from penstock.ledger.page import Shown, TableDetails, TablePanel
-from penstock.lsn import Lsn
+from penstock.ledger.page import LastCopy, Shown, TableDetails, TablePanel
 from penstock.page.advice import Advice
 from penstock.page.pipeline import Pipeline
 from penstock.shapes.mirror_column import MirrorColumn
@@ -41,18 +40,6 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Copy:
-    """Show the table's last copy, or the one under way: `seconds` is None until it has ended."""
-
-    rows: int
-    bytes: int
-    lsn: Lsn
-    started_at: datetime
-    finished_at: datetime | None
-    seconds: float | None
-
-
-@dataclass(frozen=True)
 class TablePage:
     """Hold everything of one table but its charts.
 
@@ -77,7 +64,7 @@ class TablePage:
     delete_files: int | None
     advice: list[Advice]
     columns: list[Column]
-    copy: Copy | None
+    copy: LastCopy | None
     cuts: list[Shown]
     findings: list[Shown]
     fetches: list[Shown]
@@ -99,15 +86,6 @@ def column(each: MirrorColumn) -> Column:
         later=each.missing_text is not None,
         dimensions=each.dimensions if element_type(each.lake_type) else 0,
     )
-
-
-def last_copy(facts: TableDetails) -> Copy | None:
-    """Show the last copy, if the ledger still has it."""
-    began, ended = facts.copy_started_at, facts.copy_finished_at
-    if began is None or facts.copied_lsn is None:
-        return None
-    seconds = None if ended is None else (ended - began).total_seconds()
-    return Copy(facts.copied_rows or 0, facts.copied_bytes or 0, facts.copied_lsn, began, ended, seconds)
 
 
 def compared(table: TablePanel, findings: Sequence[Shown]) -> tuple[datetime | None, str]:

@@ -54,7 +54,7 @@ class Watched:
         """Let the ledger know all tables as dropped, as it does after their last merge."""
         self.env.ledger.execute("update penstock.table set state = 'dropped'")
 
-    def check(self, **paused: bool) -> flow.Checked:
+    def check(self, **paused: bool) -> Verdict:
         """Run one health check, as the DAG does; `paused` are the DAGs that a person has paused."""
         dags = {verb: DagState(paused=paused.get(verb, False)) for verb in {"capture", *paused}}
         return flow.check(self.env.ctx, dags, self.deliver)

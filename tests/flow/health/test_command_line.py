@@ -45,7 +45,7 @@ def test_the_statement_of_the_alarm_about_refused_updates_lets_the_application_g
     checked = watched.check()
     assert watched.open_alarms()["no-usable-identity"] == "critical"
 
-    (finding,) = (each for each in checked.verdict.findings if each.slug == "no-usable-identity")
+    (finding,) = (each for each in checked.findings if each.slug == "no-usable-identity")
     env.sql(finding.next.removeprefix("run: ").split("; or")[0])
     env.sql("update t set id = id; delete from t")
     watched.check()

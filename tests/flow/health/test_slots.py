@@ -34,7 +34,7 @@ def test_an_idle_slot_goes_from_warn_to_critical_to_unreserved_to_lost(watched: 
     watched.check()
     assert watched.open_alarms() == {"slot-retained": "warn", "slot-unread": "warn"}
     watched.noise(20)
-    assert watched.check().verdict.drain
+    assert watched.check().drain
     assert watched.open_alarms() == {"slot-retained": "critical", "slot-unread": "critical"}
     watched.noise(60)
     watched.check()
@@ -74,7 +74,7 @@ def test_the_own_slot_is_dropped_beyond_its_limit_only_after_its_patience_and_wi
     watched.policy(drop={"patience": 1}, drain=False)
     watched.noise(40)
     watched.check()
-    wait_until(lambda: watched.check().verdict.drops, "a slot to drop", pause=0.3)
+    wait_until(lambda: watched.check().drops, "a slot to drop", pause=0.3)
     assert watched.slots() == {watched.slot}
 
     watched.policy(dry_run=False)
@@ -95,7 +95,7 @@ def test_draining_frees_the_wal_in_larger_windows_and_the_alarms_close(watched: 
     watched.env.settings["capture"] = {"max_wal_bytes": "4MiB"}
     watched.env.sql("insert into t select n, repeat('y', 100) from generate_series(2, 1000) n")
     watched.noise(40)
-    assert watched.check().verdict.drain
+    assert watched.check().drain
     # restart_lsn follows to a record of the running transactions: servers write one here, and every 15 seconds
     watched.env.sql("checkpoint")
 
@@ -333,7 +333,7 @@ def test_a_forgotten_prepared_transaction_is_named(watched: Watched) -> None:
 def test_a_paused_capture_is_an_alarm_and_nothing_is_drained(watched: Watched) -> None:
     watched.noise(40)
 
-    assert not watched.check(capture=True).verdict.drain
+    assert not watched.check(capture=True).drain
     assert watched.open_alarms()["capture-paused"] == "critical"
 
 

@@ -34,7 +34,7 @@ def test_a_slot_goes_from_warn_to_lost_and_is_dropped_on_every_version(server: S
     watched.check()
     assert watched.open_alarms()["slot-unreserved"] == "critical"
     watched.env.sql("checkpoint")
-    verdict = watched.check().verdict
+    verdict = watched.check()
     assert watched.open_alarms() == {"slot-lost": "critical"}
     assert verdict.facts.samples[watched.slot].invalidation == "wal_removed"
     assert verdict.facts.samples[watched.slot].inactive_since is not None

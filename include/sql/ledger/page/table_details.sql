@@ -2,7 +2,10 @@
 -- stays behind is complete.
 select
     t.identity, t.columns, size.files, t.paused_at, size.published_at as moved_at,
-    c.rows as copied_rows, c.bytes as copied_bytes, c.lsn as copied_lsn, c.copy_started_at, c.copied_at as copy_finished_at,
+    case when c.copy_started_at is not null and c.lsn is not null then json_build_object(
+        'rows', coalesce(c.rows, 0), 'bytes', coalesce(c.bytes, 0), 'lsn', c.lsn, 'started_at', c.copy_started_at, 'finished_at', c.copied_at,
+        'seconds', extract(epoch from c.copied_at - c.copy_started_at)
+    ) end as copy,
     behind.looked_at as paused_as_of
 from penstock.table as t
 join penstock.pipeline as p on p.name = t.pipeline

@@ -34,30 +34,22 @@ class Scope:
     """Left out: all that are sent."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reconciled:
-    """Say how many alarms ended, and what channels complained of."""
-
-    closed: int
-    undelivered: tuple[str, ...] = ()
-
-
 def reconcile(
     ctx: Context, findings: Iterable[Finding], scope: Scope, deliver: Deliver | None, at: datetime | None = None
-) -> Reconciled:
-    """Let the open alarms of a scope be those of the findings, and send what is due; without `deliver` slot health sends it.
+) -> tuple[str, ...]:
+    """Let the open alarms of a scope be those of the findings, and send what is due; return what channels complained of.
 
-    An alert that no channel took is due again next time. Raises LedgerError.
+    Without `deliver` slot health sends it. An alert that no channel took is due again next time. Raises LedgerError.
     """
     at = at or datetime.now(UTC)
-    closed = ctx.ledger.health.reconcile_alarms(
+    ctx.ledger.health.reconcile_alarms(
         ctx.name,
         list(findings),
         judged=scope.sent if scope.judged is None else scope.judged,
         subjects=scope.subjects,
         at=at,
     )
-    return Reconciled(closed, () if deliver is None else _send(ctx, scope, deliver, at))
+    return () if deliver is None else _send(ctx, scope, deliver, at)
 
 
 def _send(ctx: Context, scope: Scope, deliver: Deliver, at: datetime) -> tuple[str, ...]:
@@ -134,7 +126,7 @@ def close_paged(ctx: Context) -> bool:
 
     Slot health sends their end. What is still there opens them again.
     """
-    return reconcile(ctx, (), Scope(PAGED), None).closed > 0
+    return ctx.ledger.health.reconcile_alarms(ctx.name, (), judged=PAGED, at=datetime.now(UTC)) > 0
 
 
 def _is_alerted(ctx: Context, error: PenstockError) -> bool:

@@ -131,18 +131,14 @@ def _drop(ctx: Context, each: Drop) -> bool:
         session.connect(ctx.source, what=f"{ctx.name}:health", statement_timeout=30) as conn,
         slot_work(ctx) if each.own else nullcontext(),
     ):
-        if each.own and _is_of_another(ctx, conn, each):
-            return False
+        if each.own:  # a teardown may have ended since it was judged
+            record = ctx.ledger.pipelines.get(ctx.name)
+            if why_not_ours(record, each.slot, server_info.read_server(conn)) is not None:
+                return False
         dropped = source.drop_unmoved(conn, each.slot)
         if dropped and each.own:
             _halt(ctx, each)
         return dropped
-
-
-def _is_of_another(ctx: Context, conn: session.SourceSession, each: Drop) -> bool:
-    """Return whether the pipeline has lost its slot since it was judged: a teardown may have ended in between."""
-    record = ctx.ledger.pipelines.get(ctx.name)
-    return why_not_ours(record, each.slot, server_info.read_server(conn)) is not None
 
 
 def _halt(ctx: Context, each: Drop) -> None:

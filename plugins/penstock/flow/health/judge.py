@@ -79,12 +79,16 @@ _URGENT = ("slot-retained", "slot-unread", "slot-unreserved")
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Hold what follows from what a check knows; `drain`: capture should run now, with larger windows."""
+    """Hold what follows from what a check knows; `drain`: capture should run now, with larger windows.
+
+    `undelivered` is what channels complained of that did not take an alert, once it was carried out.
+    """
 
     facts: SlotInput
     findings: tuple[Finding, ...]
     drops: tuple[Drop, ...]
     drain: bool
+    undelivered: tuple[str, ...] = ()
 
 
 def judge(facts: SlotInput) -> Verdict:

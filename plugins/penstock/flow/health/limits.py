@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from penstock.codec import fields_of
 from penstock.conditions import LEVELS, Level
 from penstock.config.policy import Critical, Health, Warn
 from penstock.ledger.health import SlotSample
@@ -22,6 +23,10 @@ GIB = 1 << 30
 UNKNOWN_ROOM = {"warn": 1 * GIB, "critical": 5 * GIB}
 """The limits where neither bytes nor a budget are known: what practitioners use."""
 _DROP_SHARE = 0.8  # of max_slot_wal_keep_size: the slot goes before the server would take it in the middle of a peek
+
+
+_AS_SHOWN = "slot_type database active unread retained wal_status safe_wal_size invalidation catalog_xmin_age"
+"""What a sample has of a slot as the server shows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,22 +111,14 @@ def sample(source: SourceHealth, slot: SlotFacts, own: bool, last: SlotSample | 
         at=at,
         slot=slot.name,
         own=own,
-        slot_type=slot.slot_type,
-        database=slot.database,
-        active=slot.active,
         confirmed_lsn=slot.confirmed,
         restart_lsn=slot.restart,
         flushed_lsn=source.flushed,
-        unread=slot.unread,
-        retained=slot.retained,
-        wal_status=slot.wal_status,
-        safe_wal_size=slot.safe_wal_size,
-        invalidation=slot.invalidation,
         inactive_since=_inactive_since(at, slot, last),
         unchanged_since=last.unchanged_since if last and _stands(slot, last) else at,
-        catalog_xmin_age=slot.catalog_xmin_age,
         spill_bytes=stats.spill_bytes if stats else None,
         total_bytes=stats.total_bytes if stats else None,
+        **fields_of(slot, _AS_SHOWN),
     )
 
 

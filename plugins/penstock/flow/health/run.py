@@ -7,7 +7,7 @@ near its limit. Everything that is done is an event with the numbers that justif
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -36,16 +36,8 @@ def judge_pipeline(ctx: Context, dags: Mapping[str, DagState] | None = None) -> 
     return judge(with_source(ctx, without_source(ctx, dags or {})))
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """Hold the verdict that was carried out, and the complaints of channels that did not take an alert."""
-
-    verdict: Verdict
-    undelivered: tuple[str, ...]
-
-
-def check(ctx: Context, dags: Mapping[str, DagState] | None = None, deliver: Deliver = no_delivery) -> Checked:
-    """Observe, judge and act; a pipeline that the ledger does not know is only reported.
+def check(ctx: Context, dags: Mapping[str, DagState] | None = None, deliver: Deliver = no_delivery) -> Verdict:
+    """Observe, judge and act, and return the verdict that was carried out; a pipeline that the ledger does not know is only reported.
 
     Raises SourceError when the source can't be asked (an alarm of its own), LedgerError.
     """
@@ -57,7 +49,7 @@ def check(ctx: Context, dags: Mapping[str, DagState] | None = None, deliver: Del
         raise
     for label, value in report.lines(verdict):
         ctx.progress(f"{label}: {value}")
-    return Checked(verdict, act(ctx, verdict, deliver) if verdict.facts.record is not None else ())
+    return replace(verdict, undelivered=act(ctx, verdict, deliver)) if verdict.facts.record is not None else verdict
 
 
 def act(ctx: Context, verdict: Verdict, deliver: Deliver) -> tuple[str, ...]:
@@ -72,9 +64,9 @@ def act(ctx: Context, verdict: Verdict, deliver: Deliver) -> tuple[str, ...]:
         health.record_lake_sample(ctx.name, at=facts.at, as_of=facts.ledger.lake.as_of)
     for each in verdict.drops:
         drop(ctx, each)
-    done = reconcile(ctx, verdict.findings, Scope(_ALL, judged=_ALL - PAGED), deliver, facts.at)
+    undelivered = reconcile(ctx, verdict.findings, Scope(_ALL, judged=_ALL - PAGED), deliver, facts.at)
     health.trim(ctx.name, before=facts.at - timedelta(seconds=facts.policy.keep))
-    return done.undelivered
+    return undelivered
 
 
 def _details(facts: SlotInput) -> dict[str, Any]:
