@@ -8,7 +8,8 @@ from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
-from penstock.jobs.changelog_plan import ChangelogPlan, ChangelogResult, ChangelogTable, ChangelogTableResult
+from penstock.jobs.application import TableResult
+from penstock.jobs.changelog_plan import ChangelogPlan, ChangelogResult, ChangelogTable
 from penstock.lake.ddl import create_namespaces
 from penstock_spark import clock
 from penstock_spark import session as sessions
@@ -33,7 +34,7 @@ def run(spark: SparkSession, plan: ChangelogPlan, environment: Mapping[str, str]
     busy = sum(not table.empty for table in plan.tables)
     threads = threads_for(spark, busy, plan.parallel_tables)
 
-    def fill(own: SparkSession, order: ChangelogTable) -> ChangelogTableResult:
+    def fill(own: SparkSession, order: ChangelogTable) -> TableResult:
         return fill_table(own, plan, order, environment, threads)
 
     tables = at_once(
@@ -46,6 +47,6 @@ def run(spark: SparkSession, plan: ChangelogPlan, environment: Mapping[str, str]
         workers=plan.parallel_tables,
     )
     seconds = time.monotonic() - started
-    rows = sum(table.rows for table in tables)
+    rows = sum(table.counts.get("rows_written", 0) for table in tables)
     _log.info("changelog: %d changes in %d tables, %.1f s", rows, len(tables), seconds)
     return ChangelogResult(plan.pipeline, plan.attempt, tuple(tables), round(seconds, 3))

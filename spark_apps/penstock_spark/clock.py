@@ -15,7 +15,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from penstock.errors import LakeError
-from penstock.jobs.clocks import TOLERANCE_SECONDS
+from penstock.jobs.pointers import TOLERANCE_SECONDS
 from penstock_spark.session import iceberg_catalog, java
 
 _TOLERANCE = TOLERANCE_SECONDS * 1000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 from pyarrow import fs
@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from penstock.engine.files import Files, Store
 from penstock.engine.task import probe
+from penstock.jobs.application import LakePlan
 from penstock.lake.names import is_place
 from penstock.landing import store
 from penstock_spark.iceberg_table import IcebergTable
@@ -29,18 +30,7 @@ _OPTIONS = {
 }
 
 
-class Plan(Protocol):
-    """What a plan says of the stores."""
-
-    @property
-    def catalog(self) -> str: ...
-    @property
-    def landing_uri(self) -> str: ...
-    @property
-    def landing_options(self) -> Mapping[str, Any]: ...
-
-
-def task_files(session: SparkSession, plan: Plan, environment: Mapping[str, str], location: str) -> Files:
+def task_files(session: SparkSession, plan: LakePlan, environment: Mapping[str, str], location: str) -> Files:
     """Return the files that a task for a table at this location needs; logins may be among them: never write them down."""
     known = {**os.environ, **environment}
     landing = None

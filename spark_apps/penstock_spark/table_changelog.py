@@ -6,10 +6,9 @@ too, as after a compaction, deletion vectors take the interval's rows out.
 
 from __future__ import annotations
 
-import logging
-import time
+from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from pyspark.sql import SparkSession
@@ -20,72 +19,51 @@ from penstock.engine import changelog as engine
 from penstock.engine.files import Files
 from penstock.engine.order import Column, NewFile, Resources
 from penstock.errors import LakeError
-from penstock.jobs.changelog_plan import ChangelogPlan, ChangelogTable, ChangelogTableResult
-from penstock.jobs.pointers import Pointer
+from penstock.jobs.application import TableResult
+from penstock.jobs.changelog_plan import ChangelogPlan, ChangelogTable
 from penstock.lake import changelog, properties
 from penstock.lake.columns import LakeColumn
 from penstock_spark import stores, table_layout
 from penstock_spark.executors import Executors, stays_in_driver
-from penstock_spark.failures import reason_to_pause
 from penstock_spark.iceberg_table import IcebergTable
 from penstock_spark.lake_table import LakeTable
 from penstock_spark.landing import check_contract
+from penstock_spark.outcome import outcome
 from penstock_spark.staging import Staging
 
 TASK_BYTES = 64 << 20  # of landing Parquet, per task and file that it writes
 
-_log = logging.getLogger("penstock.changelog")
-
-
-@dataclass(frozen=True, slots=True)
-class _Filled:
-    """Hold what a changelog is to be published as, and how many rows came and went."""
-
-    pointer: Pointer | None = None
-    snapshot_id: int | None = None
-    rows: int = 0
-    removed: int = 0
-
 
 def fill_table(
     session: SparkSession, plan: ChangelogPlan, order: ChangelogTable, environment: Mapping[str, str], threads: int
-) -> ChangelogTableResult:
+) -> TableResult:
     """Carry out one table's part of the plan, in the driver with so many threads.
 
     An error that concerns this table alone is part of the result.
     """
-    started = time.monotonic()
-    filled = _Filled()
-    error = None
-    try:
-        filled = _fill(session, plan, order, environment, threads)
-    except Exception as raised:
-        error = reason_to_pause(raised, session, ".".join(order.target), [file.uri for file in order.files])
-        if error is None:
-            raise
-    seconds = time.monotonic() - started
-    _log.info("%s: %d changes, %.1f s%s", ".".join(order.target), filled.rows, seconds, f": {error}" if error else "")
-    return ChangelogTableResult(
-        target=order.target,
-        pointer=filled.pointer,
-        snapshot_id=filled.snapshot_id,
-        rows=filled.rows,
-        removed=filled.removed,
-        seconds=round(seconds, 3),
-        slug=error.slug if error else None,
-        reason=error.message if error else None,
-    )
+    idle, counts = TableResult(order.oid, order.target, None, None, {}, 0.0), Counter[str]()
+
+    def work() -> TableResult:
+        return _fill(session, plan, order, environment, threads, idle, counts)
+
+    return outcome(session, idle, [file.uri for file in order.files], counts, work)
 
 
 def _fill(
-    session: SparkSession, plan: ChangelogPlan, order: ChangelogTable, environment: Mapping[str, str], threads: int
-) -> _Filled:
+    session: SparkSession,
+    plan: ChangelogPlan,
+    order: ChangelogTable,
+    environment: Mapping[str, str],
+    threads: int,
+    idle: TableResult,
+    counts: Counter[str],
+) -> TableResult:
     """Replace the interval; there is no pointer where nothing is to be written and nothing to be taken away."""
     table = LakeTable(session, plan.catalog, order.target)
     there = table.find()
     if there is None:
         if order.empty:
-            return _Filled()
+            return idle
         there = _create(plan, order, table)
     _require_ours(plan, table, there)
     there = _evolve(order, table, there)
@@ -102,12 +80,12 @@ def _fill(
     removed = engine.remove(wanted, reached)
     files = _write(session, wanted, reached)
     if not (files or removed.vectors or whole):
-        return _Filled()
+        return idle
     gone = sum(staged.live_rows(path) for path in whole) + removed.counts.get("rows_deleted", 0)
     staged.apply(replace(removed, files=files), whole)
     pointer, snapshot_id = staged.stage()
-    rows = sum(file.rows for file in files) - len(order.missing)
-    return _Filled(pointer, snapshot_id, rows, gone)
+    counts.update(rows_written=sum(file.rows for file in files) - len(order.missing), rows_deleted=gone)
+    return replace(idle, pointer=pointer, snapshot_id=snapshot_id)
 
 
 def _write(session: SparkSession, order: engine.FillOrder, reached: Files) -> tuple[NewFile, ...]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import logging
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pyspark.sql import SparkSession
 
@@ -15,16 +13,18 @@ from penstock.engine import segments, target
 from penstock.engine.order import Bounds, MergeAnswer
 from penstock.engine.segments import Segment
 from penstock.errors import LakeError
-from penstock.jobs.merge_plan import MergePlan, Replaced, TablePlan, TableResult, TableSize
+from penstock.jobs.application import TableResult
+from penstock.jobs.merge_plan import MergePlan, Replaced, TablePlan
 from penstock.jobs.pointers import Fresh, Pointer, aside, place_of, replaced
 from penstock.lake import properties
 from penstock.lake.columns import MISFITS, mirror_columns
 from penstock.lake.evolution import Evolution, evolution
 from penstock_spark import data_files, landing, table_layout
 from penstock_spark.batch import Batch, all_of
-from penstock_spark.failures import OwnFailureError, reason_to_pause
+from penstock_spark.failures import reason_to_pause
 from penstock_spark.iceberg_table import IcebergTable
 from penstock_spark.lake_table import LakeTable
+from penstock_spark.outcome import outcome
 from penstock_spark.staging import Staging
 
 COUNTS = (
@@ -32,8 +32,6 @@ COUNTS = (
     *("update_missing", "delete_missing", "insert_existing", "misfits", "skipped"),
 )
 _OPS = {"I": "inserts", "U": "updates", "D": "deletes", "T": "truncates"}
-
-_log = logging.getLogger("penstock.merge")
 
 
 def merge_table(
@@ -43,51 +41,14 @@ def merge_table(
 
     An error that concerns this table alone pauses it and is part of the result; any other ends the application.
     """
-    started = time.monotonic()
     merge = TableMerge(session, plan, order, environment, threads)
-    staged, error = Staged(), None
-    try:
-        staged = merge.run()
-    except Exception as raised:
-        error = merge.own_failure(raised)
-        if error is None:
-            raise
-    seconds = time.monotonic() - started
-    counts = {name: merge.counts[name] for name in COUNTS}
-    _log_end(order, counts, seconds, error)
-    return TableResult(
-        oid=order.oid,
-        target=order.target,
-        pointer=staged.pointer,
-        snapshot_id=staged.snapshot_id,
-        counts=counts,
-        seconds=round(seconds, 3),
-        paused_slug=error.slug if error else None,
-        paused_reason=error.message if error else None,
-        failure=error.cause if isinstance(error, OwnFailureError) else None,
-        shows=staged.shows,
-        size=staged.size,
-    )
+    return outcome(session, unmoved(order), merge.landed_files, merge.counts, merge.run)
 
 
 def unmoved(order: TablePlan) -> TableResult:
     """Report a table that has nothing to do."""
     counts = dict.fromkeys(COUNTS, 0)
     return TableResult(order.oid, order.target, None, order.expected_snapshot, counts, seconds=0.0)
-
-
-@dataclass(frozen=True, slots=True)
-class Staged:
-    """Hold what a table is to be published as.
-
-    Without a pointer it stays at `snapshot_id`; `shows` is the metadata file that the catalog shows then, where it was
-    looked at, `size` that of one that moves.
-    """
-
-    pointer: Pointer | None = None
-    snapshot_id: int | None = None
-    shows: str | None = None
-    size: TableSize | None = None
 
 
 @dataclass
@@ -109,13 +70,13 @@ class TableMerge:
         self.marks = properties.watermark(self.plan.pipeline, through, self.plan.attempt)
         self.switches = self.order.fresh is not None and self.plan.cut
 
-    def run(self) -> Staged:
+    def run(self) -> TableResult:
         """Merge, and return what is staged: no pointer where the lake needs no change."""
         order = self.order
         loads = order.copy_files is not None or bool(order.replaced)
         idle = not order.files and not loads and not self.switches
         if idle and not (order.evolve or order.inspect or order.removed):
-            return Staged(snapshot_id=order.expected_snapshot)
+            return unmoved(order)
         if order.fresh is None and order.shown is not None:
             self.table.require_whole(order.shown)
         there = self._ensure_table()
@@ -126,14 +87,14 @@ class TableMerge:
             return self._unmoved(there)
         return self._merge(there, wanted)
 
-    def own_failure(self, error: Exception) -> LakeError | None:
-        """Return the reason for which an error pauses this table, or None where it concerns the whole run."""
-        landed = [file.uri for file in (*self.order.files, *(self.order.copy_files or ()))]
-        return reason_to_pause(error, self.session, ".".join(self.order.target), landed)
+    @property
+    def landed_files(self) -> list[str]:
+        """Return the landing files that are read."""
+        return [file.uri for file in (*self.order.files, *(self.order.copy_files or ()))]
 
     # --- the steps ----------------------------------------------------------------------------------
 
-    def _merge(self, there: IcebergTable, wanted: Evolution) -> Staged:
+    def _merge(self, there: IcebergTable, wanted: Evolution) -> TableResult:
         order, files = self.order, self.order.files
         table_layout.require_known(self.table, there)
         landing.check_changes(self.session, files)
@@ -156,7 +117,7 @@ class TableMerge:
         elif not moved:
             return self._unmoved(there)
         pointer, head = staged.stage()
-        return Staged(self._pointer(pointer), head, size=staged.size())
+        return replace(unmoved(order), pointer=self._pointer(pointer), snapshot_id=head, size=staged.size())
 
     def _require_plain_misfits(self, staged: Staging, wanted: Evolution) -> None:
         """Raise LakeError("schema-change") where a renamed column's texts stand under its old name in `_misfits`."""
@@ -272,8 +233,8 @@ class TableMerge:
         self.counts.update(answer.counts)
         return True
 
-    def _unmoved(self, there: IcebergTable) -> Staged:
-        return Staged(snapshot_id=self.order.expected_snapshot, shows=there.metadata_file)
+    def _unmoved(self, there: IcebergTable) -> TableResult:
+        return replace(unmoved(self.order), shows=there.metadata_file)
 
     def _ensure_table(self) -> IcebergTable:
         """See that the table is there and ours; make it where it is not."""
@@ -328,7 +289,7 @@ class TableMerge:
                 self._lake_table(self.order.target).require_whole(self.order.shown)
             return self._known_table()
         except Exception as error:
-            failure = self.own_failure(error)
+            failure = reason_to_pause(error, self.session, ".".join(self.order.target), self.landed_files)
             if self.order.shown is None or failure is None or failure.slug != "lake-unreadable":
                 raise
             return self.order.shown, self.plan.era - 1
@@ -348,12 +309,3 @@ class TableMerge:
 
     def _lake_table(self, target: tuple[str, ...]) -> LakeTable:
         return LakeTable(self.session, self.plan.catalog, target)
-
-
-def _log_end(order: TablePlan, counts: Mapping[str, int], seconds: float, error: LakeError | None) -> None:
-    name = ".".join(order.target)
-    if error:
-        _log.error("%s: paused after %.1f s: %s", name, seconds, error)
-    else:
-        summary = ", ".join(f"{count} {what}" for what, count in counts.items() if count) or "nothing to do"
-        _log.info("%s: %s, %.1f s", name, summary, seconds)

@@ -7,11 +7,11 @@ import pytest
 
 from penstock.codec import JsonForm
 from penstock.contract.manifest import ChangeCounts, FileRef
+from penstock.jobs.application import TableResult, TableSize
 from penstock.jobs.changelog_plan import (
     ChangelogPlan,
     ChangelogResult,
     ChangelogTable,
-    ChangelogTableResult,
 )
 from penstock.jobs.copy_plan import CopyPlan, CopyRange
 from penstock.jobs.maintenance_plan import (
@@ -23,7 +23,7 @@ from penstock.jobs.maintenance_plan import (
     TableFolder,
     TableReport,
 )
-from penstock.jobs.merge_plan import MergePlan, MergeResult, Replaced, TablePlan, TableResult, TableSize
+from penstock.jobs.merge_plan import MergePlan, MergeResult, Replaced, TablePlan
 from penstock.jobs.orders import Orders
 from penstock.jobs.pointers import Fresh, Pointer, Rename
 from penstock.lake.changelog import MissingTransaction
@@ -51,7 +51,9 @@ TABLE = TablePlan(
     "1:2:",
     1 << 62,
 )
-MERGE = MergePlan("shop", "a1", "lake", "shop", 1, (1 << 63) + 5, (TABLE,), skip_commit_lsns=(1 << 40,))
+MERGE = MergePlan(
+    "shop", 1, (1 << 63) + 5, (TABLE,), skip_commit_lsns=(1 << 40,), pipeline="shop", attempt="a1", catalog="lake"
+)
 POINTER = Pointer("shop.public", "t", "old", "new")
 MERGED = MergeResult(
     "shop",
@@ -75,6 +77,7 @@ FILL = ChangelogPlan(
     through_lsn=(1 << 64) - 1,
     tables=(
         ChangelogTable(
+            1,
             ("shop", "t__changelog"),
             (LakeColumn("id", "int"), LakeColumn("a`b.c", "string")),
             (FileRef("file:///f", 1, 2, ("id",), era=1),),
@@ -86,8 +89,8 @@ FILLED = ChangelogResult(
     "shop",
     "a",
     (
-        ChangelogTableResult(("shop", "t"), Pointer("shop", "t", "old", "new"), 7, 1, 2, 0.5),
-        ChangelogTableResult(("shop", "u"), None, None, 0, 0, 0.5, "foreign-commit", "whose?"),
+        TableResult(1, ("shop", "t"), Pointer("shop", "t", "old", "new"), 7, {"rows_written": 1}, 0.5),
+        TableResult(2, ("shop", "u"), None, None, {}, 0.5, "foreign-commit", "whose?"),
     ),
     1.5,
 )

@@ -9,8 +9,10 @@ import pytest
 from penstock.config.connections import Connection
 from penstock.contract.manifest import ChangeCounts, FileEntry, microseconds
 from penstock.errors import LakeError, Trouble
+from penstock.jobs.application import TableResult
+from penstock.jobs.changelog_plan import ChangelogPlan
 from penstock.ledger import Ledger
-from penstock.ledger.changelogs import FilledTable, FillRecord, NewFill
+from penstock.ledger.changelogs import FillRecord
 from penstock.lsn import Lsn
 from stack.servers.postgres import Database
 from tests.ledger.conftest import START, Lake, capture, facts, intend, publish, set_state
@@ -60,12 +62,12 @@ def found(ledger: Ledger, name: str, start: float, end: float) -> list[Lsn]:
 
 
 def fill(ledger: Ledger, name: str, start: float, end: float, **changes: Any) -> FillRecord:
-    catalog: dict[str, Any] = {"catalog": ledger.connection, "catalog_name": "lake", "pointers": []}
-    catalog |= {
-        part: changes.pop(part) for part in ("catalog", "catalog_name", "pointers", "called") if part in changes
-    }
-    new = NewFill("a", hour(start), hour(end), era=1, through=START, tables=[FilledTable(("ns", "t"), 5, 7)])
-    return ledger.changelogs.fill(name, replace(new, **changes), **catalog)
+    moved, called = changes.pop("pointers", []), changes.pop("called", None)
+    frame = {"pipeline": name, "attempt": "a", "catalog": "lake", **changes}
+    plan = ChangelogPlan(hour(start), hour(end), START, (), **frame)
+    filled = TableResult(1, ("ns", "t"), None, 7, {"rows_written": 5}, 0.1)
+    done = [filled, *(replace(filled, pointer=pointer, counts={}) for pointer in moved)]
+    return ledger.changelogs.fill(name, plan, done, catalog=ledger.connection, called=called)
 
 
 def test_an_intervals_windows_are_those_whose_commit_times_overlap_it(ledger: Ledger, name: str) -> None:
@@ -163,7 +165,7 @@ def test_a_fill_moves_the_pointers_with_its_record_and_takes_the_place_of_what_l
     fill(ledger, name, 1, 2)
     fill(ledger, name, 2, 4)
 
-    filled = fill(ledger, name, 0, 2, attempt="b", catalog_name=lake_rows.catalog, pointers=pointers)
+    filled = fill(ledger, name, 0, 2, attempt="b", catalog=lake_rows.catalog, pointers=pointers)
 
     assert lake_rows.shows() == {"t__changelog": ("t__changelog-1", "t__changelog-0")}
     assert (filled.attempt, filled.rows, filled.late_rows) == ("b", 5, 0)
@@ -180,7 +182,7 @@ def test_a_fill_whose_pointer_another_session_moved_leaves_neither_pointer_nor_r
     lake_rows.move("u__changelog", "elsewhere")
 
     with pytest.raises(LakeError, match=r"publish-conflict.*u__changelog"):
-        fill(ledger, name, 0, 1, catalog_name=lake_rows.catalog, pointers=pointers)
+        fill(ledger, name, 0, 1, catalog=lake_rows.catalog, pointers=pointers)
 
     assert lake_rows.shows()["t__changelog"] == ("t__changelog-0", None)
     assert ledger.changelogs.fills(name) == []

@@ -10,8 +10,10 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, TypeVar
 
 from penstock import package
+from penstock.codec import JsonForm
 from penstock.errors import LakeError, PenstockError
 from penstock.flow.context import Context
 from penstock.jobs import driver_error
@@ -34,6 +36,7 @@ class SparkJob:
     environment: Mapping[str, str] = field(repr=False)
 
 
+Answer = TypeVar("Answer", bound=JsonForm)
 Submit = Callable[[SparkJob], None]
 """Run a job to its end; raises LakeError("spark-failed") when it ends without success. `carried_out` names the error."""
 
@@ -55,6 +58,29 @@ def named_error(zone: LandingZone, plan: str) -> PenstockError | None:
     """Return the error with a name by which the driver of a plan ended, None where it left none."""
     path = driver_error.file_of(plan)
     return driver_error.loads(zone.read_text(path)) if zone.exists(path) else None
+
+
+def plan_frame(ctx: Context, attempt: str, era: int = 1) -> dict[str, Any]:
+    """Return what every plan on lake tables says (`LakePlan`)."""
+    pipeline = ctx.pipeline
+    return {
+        "pipeline": ctx.name,
+        "attempt": attempt,
+        "catalog": pipeline.lake.catalog,
+        "era": era,
+        "parallel_tables": pipeline.spark.parallel_tables,
+        "table_properties": dict(pipeline.lake.properties),
+        "landing_uri": pipeline.landing.uri,
+        "landing_options": dict(pipeline.landing.options),
+        "task_memory": pipeline.spark.task_memory,
+    }
+
+
+def answer(zone: LandingZone, path: str, kind: type[Answer]) -> Answer:
+    """Return Spark's result at a path; raises LakeError("spark-failed") where there is none."""
+    if not zone.exists(path):
+        raise LakeError("spark-failed", f"expected Spark's result at {path} in the landing zone, found none")
+    return kind.loads(zone.read_text(path))
 
 
 def describe(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 from penstock.codec import JsonForm
 from penstock.contract.manifest import FileRef
-from penstock.jobs.pointers import Pointer
+from penstock.jobs.application import LakePlan, TableResult
 from penstock.lake.changelog import MissingTransaction
 from penstock.lake.columns import LakeColumn
 
@@ -16,6 +16,7 @@ from penstock.lake.columns import LakeColumn
 class ChangelogTable:
     """Order one changelog: the fields that it must have at least, where the interval's changes lie, and what is missing."""
 
+    oid: int
     target: tuple[str, ...]
     columns: tuple[LakeColumn, ...]
     files: tuple[FileRef, ...]
@@ -33,39 +34,13 @@ class ChangelogTable:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangelogPlan(JsonForm):
-    """Order one fill: in every changelog, the changes committed in `[from_time, upto_time)` become those of the files.
+class ChangelogPlan(LakePlan):
+    """Order one fill: in every changelog, the changes committed in `[from_time, upto_time)` become those of the files."""
 
-    `landing_uri`, `landing_options` and `task_memory` are those of a merge plan.
-    """
-
-    pipeline: str
-    attempt: str
-    catalog: str
     from_time: datetime
     upto_time: datetime
-    era: int
     through_lsn: int
     tables: tuple[ChangelogTable, ...]
-    parallel_tables: int = 4
-    table_properties: dict[str, str] = field(default_factory=dict)
-    landing_uri: str = ""
-    landing_options: dict[str, str] = field(default_factory=dict)
-    task_memory: int = 512 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class ChangelogTableResult:
-    """Report one changelog: what was written and what went, or why it stays as it was."""
-
-    target: tuple[str, ...]
-    pointer: Pointer | None
-    snapshot_id: int | None
-    rows: int
-    removed: int
-    seconds: float
-    slug: str | None = None
-    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,5 +49,5 @@ class ChangelogResult(JsonForm):
 
     pipeline: str
     attempt: str
-    tables: tuple[ChangelogTableResult, ...]
+    tables: tuple[TableResult, ...]
     seconds: float

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.codec import JsonForm
+from penstock.jobs.application import LakePlan
 from penstock.jobs.pointers import Place
 
 
@@ -49,7 +50,7 @@ class TableFolder:
 
 
 @dataclass(frozen=True, slots=True)
-class MaintenancePlan(JsonForm):
+class MaintenancePlan(LakePlan):
     """Order one run.
 
     Times are milliseconds since 1970, UTC. Snapshots from `planned_at` on, those that were main until `read_since` or
@@ -59,9 +60,6 @@ class MaintenancePlan(JsonForm):
     groups of `small_files` small ones; `file_bytes` is its target, None for the tables' own.
     """
 
-    pipeline: str
-    attempt: str
-    catalog: str
     planned_at: int
     read_since: int
     orphans_before: int
@@ -72,7 +70,6 @@ class MaintenancePlan(JsonForm):
     small_files: int
     file_bytes: int | None
     time_budget: int
-    parallel_tables: int
     dry_run: bool = False
 
     def other_folders(self, place: Place) -> list[str]:

@@ -5,11 +5,12 @@ A `MergePlan` names landed files to bring into lake tables. Spark only stages: a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from penstock.codec import JsonForm
 from penstock.contract.manifest import FileRef
+from penstock.jobs.application import LakePlan, TableResult
 from penstock.jobs.pointers import Pointer, Rename
 from penstock.shapes.mirror_column import MirrorColumn
 
@@ -75,21 +76,16 @@ class TablePlan:
 
 
 @dataclass(frozen=True, slots=True)
-class MergePlan(JsonForm):
+class MergePlan(LakePlan):
     """Order one run of the merge: every table from its last position through `upto`.
 
     Without `cut` the run ends with its tables: it fills fresh tables that have no reader yet, and records no cut.
-    `landing_uri` and `landing_options` are those of the pipeline file, without secrets: options name the variables that hold
-    them. `task_memory` are the bytes that one table's task may take before it spills.
     `cuts_expected_snapshot` is that of the table of cuts as the last cut left it, `cuts_shown` the metadata file that the catalog
     showed of it when this was planned; with `cuts_anew` the table is begun anew where it is not that, or cannot be read.
     `source_time` is the source's time, in ISO 8601, by which all that was committed lies before `upto`. `renames` are the names
     that tables of the lake take in the cut.
     """
 
-    pipeline: str
-    attempt: str
-    catalog: str
     namespace: str
     from_lsn: int
     upto_lsn: int
@@ -97,50 +93,12 @@ class MergePlan(JsonForm):
     skip_commit_lsns: tuple[int, ...] = ()
     on_conflict: str = "continue"
     on_misfit: str = "keep"
-    parallel_tables: int = 4
-    table_properties: dict[str, str] = field(default_factory=dict)
     cuts_expected_snapshot: int | None = None
     cuts_shown: str | None = None
     cuts_anew: bool = False
     source_time: str | None = None
-    era: int = 1
     cut: bool = True
-    landing_uri: str = ""
-    landing_options: dict[str, str] = field(default_factory=dict)
-    task_memory: int = 512 << 20
     renames: tuple[Rename, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class TableSize:
-    """Measure a table of the lake: its live rows, its data files and their bytes."""
-
-    rows: int
-    files: int
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class TableResult:
-    """Report one table of a merge: its pointer, or why it was paused.
-
-    `counts` has: inserts, updates, deletes, truncates (events read), rows_deleted, rows_written,
-    update_missing, delete_missing, insert_existing, misfits, skipped. `failure` names the class of an error without a
-    kind that paused it. `shows` is the metadata file of a table that does not move, where it was looked at; `size` that of
-    one that moves.
-    """
-
-    oid: int
-    target: tuple[str, ...]
-    pointer: Pointer | None
-    snapshot_id: int | None
-    counts: dict[str, int]
-    seconds: float
-    paused_slug: str | None = None
-    paused_reason: str | None = None
-    failure: str | None = None
-    shows: str | None = None
-    size: TableSize | None = None
 
 
 @dataclass(frozen=True, slots=True)

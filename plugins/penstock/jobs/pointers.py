@@ -7,6 +7,13 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+TOLERANCE_SECONDS = 30
+"""How far the clocks of ledger, source and Spark's drivers may be apart.
+
+Iceberg refuses a snapshot that is more than a minute older than the newest one of its table. So a driver whose clock is ahead
+would keep all others from writing until that time has come.
+"""
+
 Place = tuple[str, str]
 """A table's namespace, with dots between its parts, and its name."""
 

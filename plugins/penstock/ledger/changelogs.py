@@ -11,13 +11,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from psycopg.types.json import Jsonb
+
 from penstock.config.connections import Connection
 from penstock.errors import LakeError
-from penstock.jobs.pointers import Pointer
+from penstock.jobs.application import TableResult
+from penstock.jobs.changelog_plan import ChangelogPlan
 from penstock.ledger.iceberg_pointers import move_pointers
 from penstock.ledger.pipelines import find, gaps
 from penstock.ledger.records import GapRecord, PipelineState, Row, SkippedRecord, WindowRecord
-from penstock.ledger.session import Part, Transaction, listed
+from penstock.ledger.session import Part, Transaction
 from penstock.ledger.shapes import relations
 from penstock.ledger.table_records import TableRecord
 from penstock.ledger.tables import tables as tables_of
@@ -44,27 +47,6 @@ class HistoryRecord(Row):
     from_the_start: bool
     known_era: int
     gaps: tuple[GapRecord, ...] = ()
-
-
-@dataclass(frozen=True)
-class FilledTable:
-    """Say what an interval's fill left in one changelog."""
-
-    target: tuple[str, ...]
-    rows: int
-    snapshot_id: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class NewFill:
-    """Hold what an attempt fills: one interval of commit time, as it was through a position of an era."""
-
-    attempt: str
-    from_time: datetime
-    upto_time: datetime
-    era: int
-    through: Lsn
-    tables: Sequence[FilledTable]
 
 
 @dataclass(frozen=True)
@@ -132,41 +114,45 @@ class Changelogs(Part):
     def fill(
         self,
         name: str,
-        fill: NewFill,
+        plan: ChangelogPlan,
+        done: Sequence[TableResult],
         *,
         catalog: Connection,
-        catalog_name: str,
-        pointers: Sequence[Pointer],
         called: Callable[[tuple[str, ...]], tuple[str, ...]] | None = None,
     ) -> FillRecord:
-        """Move the changelogs' pointers and note the interval, in one transaction where the catalog is in this database.
+        """Move the pointers of the changelogs that were filled and note the interval, in one transaction where the catalog is in this database.
 
         `called` gives the name of a table's changelog, to which these are held. In two databases the catalog's commits first; killed in between, the interval is filled again, to no other end.
         Raises LakeError: "publish-conflict", "catalog-unreachable"; LedgerError("ledger-unreachable").
         """
-        between = {"from_time": fill.from_time, "upto_time": fill.upto_time}
+        between = {"from_time": plan.from_time, "upto_time": plan.upto_time}
+        filled = [table for table in done if not table.paused_slug]
         with self.transaction(lock=name) as transaction:
             names = {called(table.target) for table in tables_of(transaction, name)} if called else set()
-            if called and (renamed := [".".join(table.target) for table in fill.tables if table.target not in names]):
+            if called and (renamed := [".".join(table.target) for table in filled if table.target not in names]):
                 raise LakeError(
                     "publish-conflict",
                     f"expected changelogs under the names that they had when this fill was planned, but {', '.join(renamed)} have "
                     "others by now, as their tables do; nothing was published: fill the interval again",
                 )
             transaction.change("changelogs/forget_fills", name=name, **between)
+            rows = {table.target: table.counts.get("rows_written", 0) for table in filled}
             transaction.change(
                 "changelogs/add_fill",
                 name=name,
-                era=fill.era,
-                through_lsn=fill.through,
-                attempt=fill.attempt,
-                rows=sum(table.rows for table in fill.tables),
-                tables=listed(fill.tables),
+                era=plan.era,
+                through_lsn=Lsn(plan.through_lsn),
+                attempt=plan.attempt,
+                rows=sum(rows.values()),
+                tables=Jsonb(
+                    [{"target": t.target, "rows": rows[t.target], "snapshot_id": t.snapshot_id} for t in filled]
+                ),
                 **between,
             )
-            move_pointers(transaction, self.connection, catalog, catalog_name, pointers)
-            (filled,) = transaction.records(FillRecord, "changelogs/fills", name=name, limit=1, **between)
-        return filled
+            pointers = [table.pointer for table in filled if table.pointer]
+            move_pointers(transaction, self.connection, catalog, plan.catalog, pointers)
+            (noted,) = transaction.records(FillRecord, "changelogs/fills", name=name, limit=1, **between)
+        return noted
 
     def note_late(self, name: str, fill: FillRecord, *, rows: int, message: str) -> None:
         """Note that changes of a filled interval came later, with an event that says so."""

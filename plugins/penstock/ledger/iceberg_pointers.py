@@ -14,8 +14,7 @@ from psycopg import errors as pg
 
 from penstock.config.connections import Connection
 from penstock.errors import LakeError
-from penstock.jobs.clocks import TOLERANCE_SECONDS
-from penstock.jobs.pointers import Place, Pointer, Rename
+from penstock.jobs.pointers import TOLERANCE_SECONDS, Place, Pointer, Rename
 from penstock.ledger.session import Transaction, connect, server_message
 
 _NOT_SET_UP = (pg.UndefinedTable, pg.UndefinedColumn, pg.InsufficientPrivilege)

@@ -14,12 +14,11 @@ from penstock.flow.changelog import coverage, late_changes
 from penstock.flow.changelog.coverage import Interval
 from penstock.flow.changelog.table_plan import table_orders
 from penstock.flow.context import Context
-from penstock.flow.spark_job import SparkJob, Submit, carried_out, catalog_secrets, describe
+from penstock.flow.spark_job import SparkJob, Submit, answer, carried_out, catalog_secrets, describe, plan_frame
 from penstock.jobs.changelog_plan import ChangelogPlan, ChangelogResult
 from penstock.landing import layout
 from penstock.ledger import new_attempt
-from penstock.ledger.changelogs import FilledTable, FillRecord, NewFill
-from penstock.lsn import Lsn
+from penstock.ledger.changelogs import FillRecord
 from penstock.units import several
 
 WORK = "changelog"
@@ -63,19 +62,11 @@ def plan(ctx: Context, interval: Interval) -> str:
     through = coverage.require(ctx, work.history, interval)
     attempt = new_attempt()
     orders = ChangelogPlan(
-        pipeline=ctx.name,
-        attempt=attempt,
-        catalog=ctx.pipeline.lake.catalog,
         from_time=interval.start,
         upto_time=interval.end,
-        era=work.history.era,
         through_lsn=through,
         tables=table_orders(ctx, work, interval),
-        parallel_tables=ctx.pipeline.spark.parallel_tables,
-        table_properties=dict(ctx.pipeline.lake.properties),
-        landing_uri=ctx.pipeline.landing.uri,
-        landing_options=dict(ctx.pipeline.landing.options),
-        task_memory=ctx.pipeline.spark.task_memory,
+        **plan_frame(ctx, attempt, work.history.era),
     )
     ctx.landing.write_text(layout.plan_file(ctx.name, attempt), orders.dumps())
     files = sum(len(table.files) for table in orders.tables)
@@ -94,32 +85,17 @@ def job(ctx: Context, attempt: str) -> SparkJob:
 def publish(ctx: Context, attempt: str) -> FillRecord:
     """Move the changelogs to what Spark prepared, and note the interval; raises LakeError for a table left behind."""
     orders = ChangelogPlan.loads(ctx.landing.read_text(layout.plan_file(ctx.name, attempt)))
-    result = _result(ctx, attempt)
+    result = answer(ctx.landing, layout.result_file(ctx.name, attempt), ChangelogResult)
     filled = ctx.ledger.changelogs.fill(
         ctx.name,
-        NewFill(
-            attempt,
-            orders.from_time,
-            orders.upto_time,
-            era=orders.era,
-            through=Lsn(orders.through_lsn),
-            tables=[FilledTable(each.target, each.rows, each.snapshot_id) for each in result.tables if not each.slug],
-        ),
+        orders,
+        result.tables,
         catalog=ctx.catalog,
-        catalog_name=orders.catalog,
-        pointers=[table.pointer for table in result.tables if table.pointer],
         called=ctx.pipeline.changelog_target,
     )
     ctx.progress(f"{Interval(orders.from_time, orders.upto_time)}: {several(filled.rows, 'change')}")
     late_changes.notice_fill(ctx, filled)
     for table in result.tables:
-        if table.slug:
-            raise LakeError(table.slug, table.reason or "")
+        if table.paused_slug:
+            raise LakeError(table.paused_slug, table.paused_reason or "")
     return filled
-
-
-def _result(ctx: Context, attempt: str) -> ChangelogResult:
-    path = layout.result_file(ctx.name, attempt)
-    if not ctx.landing.exists(path):
-        raise LakeError("spark-failed", f"expected Spark's result of attempt {attempt} in the landing zone, found none")
-    return ChangelogResult.loads(ctx.landing.read_text(path))

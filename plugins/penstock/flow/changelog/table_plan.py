@@ -115,6 +115,7 @@ def _order(
     ctx: Context, table: TableRecord, files: Sequence[_Landed], missing: tuple[MissingTransaction, ...]
 ) -> ChangelogTable:
     return ChangelogTable(
+        oid=table.oid,
         target=ctx.pipeline.changelog_target(table.target),
         columns=_fields(table, files),
         files=tuple(

@@ -8,7 +8,7 @@ from itertools import pairwise
 from penstock.conditions import Level
 from penstock.flow.health.input import SlotInput
 from penstock.flow.health.rules_lake import fails, ran
-from penstock.jobs.clocks import TOLERANCE_SECONDS
+from penstock.jobs.pointers import TOLERANCE_SECONDS
 from penstock.ledger.health import Finding
 from penstock.source.refusals import by_table, explained
 from penstock.units import size, span

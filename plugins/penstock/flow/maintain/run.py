@@ -23,7 +23,7 @@ from penstock.flow.maintain import retention
 from penstock.flow.maintain.retention import Released
 from penstock.flow.merge import lake_lock
 from penstock.flow.merge.publish import adopt_half_published, cuts_snapshot
-from penstock.flow.spark_job import SparkJob, Submit, carried_out, catalog_secrets, describe
+from penstock.flow.spark_job import SparkJob, Submit, answer, carried_out, catalog_secrets, describe, plan_frame
 from penstock.jobs.maintenance_plan import MaintenanceOrder, MaintenancePlan, MaintenanceResult, OldTable, TableFolder
 from penstock.jobs.pointers import Place, is_left_behind, place_of
 from penstock.lake.ddl import CUTS_TABLE
@@ -193,9 +193,6 @@ def _plan(ctx: Context, attempt: str, chosen: _Chosen, *, dry_run: bool) -> Main
     orders += [MaintenanceOrder(target, None, (), watched=False) for target in histories if target in listed]
     cuts = MaintenanceOrder((*ctx.pipeline.namespace.split("."), CUTS_TABLE), cuts_snapshot(ctx), ())
     return MaintenancePlan(
-        pipeline=ctx.name,
-        attempt=attempt,
-        catalog=ctx.pipeline.lake.catalog,
         planned_at=_milliseconds(now),
         read_since=_milliseconds(now - timedelta(seconds=settings.cuts)),
         orphans_before=_milliseconds(now - timedelta(seconds=settings.orphans)),
@@ -206,8 +203,8 @@ def _plan(ctx: Context, attempt: str, chosen: _Chosen, *, dry_run: bool) -> Main
         small_files=settings.small_files,
         file_bytes=settings.file_bytes,
         time_budget=settings.time_budget,
-        parallel_tables=ctx.pipeline.spark.parallel_tables,
         dry_run=dry_run,
+        **plan_frame(ctx, attempt),
     )
 
 
@@ -258,10 +255,7 @@ def _discarded(ctx: Context) -> dict[Place, int]:
 
 def _adopt_result(ctx: Context, plan: MaintenancePlan, zone: LandingZone) -> MaintenanceResult:
     """Take over what Spark did."""
-    path = _result_file(ctx.name, plan.attempt)
-    if not zone.exists(path):
-        raise LakeError("spark-failed", f"expected Spark's result of maintenance {plan.attempt}, found none")
-    result = MaintenanceResult.loads(zone.read_text(path))
+    result = answer(zone, _result_file(ctx.name, plan.attempt), MaintenanceResult)
     if not plan.dry_run:
         expected = {order.target: order.expected_snapshot for order in plan.tables}
         moved = [(t, expected[t.target]) for t in result.tables if t.oid and t.snapshot_id != expected[t.target]]

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from penstock.errors import LakeError, Trouble
 from penstock.flow import watching
 from penstock.flow.context import Context
+from penstock.flow.spark_job import answer
 from penstock.flow.watching import Done
 from penstock.jobs.merge_plan import MergePlan, MergeResult
 from penstock.jobs.pointers import Pointer
@@ -56,9 +57,7 @@ def is_answered(ctx: Context, attempt: str) -> bool:
 
 def read_attempt(ctx: Context, attempt: str) -> Attempt:
     """Return the orders of an attempt and Spark's answer; raises LakeError("spark-failed") where it gave none."""
-    if not is_answered(ctx, attempt):
-        raise LakeError("spark-failed", f"expected Spark's result of attempt {attempt} in the landing zone, found none")
-    result = MergeResult.loads(ctx.landing.read_text(layout.result_file(ctx.name, attempt)))
+    result = answer(ctx.landing, layout.result_file(ctx.name, attempt), MergeResult)
     if (result.pipeline, result.attempt) != (ctx.name, attempt):
         raise LakeError("spark-failed", f"expected the result of {ctx.name} {attempt}, got that of {result.attempt}")
     return Attempt(read_orders(ctx, attempt), result)

@@ -18,6 +18,7 @@ from penstock.flow.merge.due import due, evolved, mergeable
 from penstock.flow.merge.landed import Landed, chunk, landed_relations, windows_due
 from penstock.flow.merge.publish import adopt_half_published, cuts_snapshot
 from penstock.flow.merge.table_plan import LandedFiles, build_plan, table_plan, with_pointers
+from penstock.flow.spark_job import plan_frame
 from penstock.jobs.merge_plan import MergePlan, TablePlan
 from penstock.landing import layout
 from penstock.ledger import new_attempt
@@ -139,9 +140,6 @@ def _orders(ctx: Context, attempt: str, tables: Sequence[TablePlan], era: int, b
     pipeline = ctx.pipeline
     from_lsn, upto_lsn = between
     return MergePlan(
-        pipeline=ctx.name,
-        attempt=attempt,
-        catalog=pipeline.lake.catalog,
         namespace=pipeline.namespace,
         from_lsn=from_lsn,
         upto_lsn=upto_lsn,
@@ -149,11 +147,6 @@ def _orders(ctx: Context, attempt: str, tables: Sequence[TablePlan], era: int, b
         skip_commit_lsns=tuple(Lsn.parse(text) for text in pipeline.merge.skip_transactions),
         on_conflict=pipeline.merge.on_conflict,
         on_misfit=pipeline.merge.on_misfit,
-        parallel_tables=pipeline.spark.parallel_tables,
-        table_properties=dict(pipeline.lake.properties),
-        era=era,
         cut=False,
-        landing_uri=pipeline.landing.uri,
-        landing_options=dict(pipeline.landing.options),
-        task_memory=pipeline.spark.task_memory,
+        **plan_frame(ctx, attempt, era),
     )
