@@ -136,17 +136,15 @@ class Changelogs(Part):
                     "others by now, as their tables do; nothing was published: fill the interval again",
                 )
             transaction.change("changelogs/forget_fills", name=name, **between)
-            rows = {table.target: table.counts.get("rows_written", 0) for table in filled}
+            tables = [(table.target, table.counts.get("rows_written", 0), table.snapshot_id) for table in filled]
             transaction.change(
                 "changelogs/add_fill",
                 name=name,
                 era=plan.era,
                 through_lsn=Lsn(plan.through_lsn),
                 attempt=plan.attempt,
-                rows=sum(rows.values()),
-                tables=Jsonb(
-                    [{"target": t.target, "rows": rows[t.target], "snapshot_id": t.snapshot_id} for t in filled]
-                ),
+                rows=sum(rows for _, rows, _ in tables),
+                tables=Jsonb([dict(zip(("target", "rows", "snapshot_id"), each, strict=True)) for each in tables]),
                 **between,
             )
             pointers = [table.pointer for table in filled if table.pointer]

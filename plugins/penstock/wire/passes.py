@@ -6,7 +6,7 @@ tuples start; it stops at the first message that it does not accept. `group` put
 string array. All are O(bytes), none holds the GIL. Every compiled function stands in this one file, because numba's
 cache notices a change of the file that a function is in, not of those that it calls.
 """
-# ruff: noqa: PLR0917  (compiled functions hand each other bare arrays and positions)
+
 # mypy: disable-error-code="assignment,no-any-return"
 
 from __future__ import annotations
@@ -167,20 +167,17 @@ def _emit(
     rows: Rows,
     sizes: Sizes,
     row: Number,
-    tag: Number,
-    version: Number,
-    transaction: Number,
+    change: tuple[Number, Number, Number],
     new: Number,
     old: Number,
     old_kind: Number,
 ) -> None:
-    rows.op[row] = tag
-    rows.version[row] = version
-    rows.transaction[row] = transaction
+    """Note a row: a change is its tag, its relation's version and its transaction; the others say where its tuples are."""
+    rows.op[row], rows.version[row], rows.transaction[row] = change
     rows.new[row] = new
     rows.old[row] = old
     rows.old_kind[row] = old_kind
-    sizes.rows[version] += 1
+    sizes.rows[change[1]] += 1
 
 
 @_inlined
@@ -193,9 +190,8 @@ def _truncate(
     sizes: Sizes,
     row: Number,
     transaction: Number,
-    skipping: Number,
 ) -> Number:
-    """Read T and note a row per relation unless `skipping`; return how many relations it names, or REFUSED."""
+    """Read T and note rows from `row` on, one per relation, none where it is NONE; return how many relations it names, or REFUSED."""
     if end - at < 5 or data[at + 4] > 3 or end - at - 5 != 4 * _int32(data, at):
         return REFUSED
     count = _int32(data, at)
@@ -203,8 +199,8 @@ def _truncate(
         version = _version(catalogue, _int32(data, at + 5 + 4 * number))
         if version == NONE:
             return REFUSED
-        if not skipping:
-            _emit(rows, sizes, row + number, TRUNCATE, version, transaction, NONE, NONE, 0)
+        if row != NONE:
+            _emit(rows, sizes, row + number, (TRUNCATE, version, transaction), NONE, NONE, 0)
     return count
 
 
@@ -273,7 +269,7 @@ def scan(  # noqa: PLR0912, PLR0915  (one loop over the grammar; to cut it up wo
             if skipping:
                 skipped_changes += 1
             else:
-                _emit(rows, sizes, row, tag, version, transaction, new, old, old_kind)
+                _emit(rows, sizes, row, (tag, version, transaction), new, old, old_kind)
                 row += 1
         elif tag == BEGIN:
             begun += 1
@@ -289,7 +285,7 @@ def scan(  # noqa: PLR0912, PLR0915  (one loop over the grammar; to cut it up wo
         elif tag == TRUNCATE:
             if not opened:
                 break
-            count = _truncate(data, at, end, catalogue, rows, sizes, row, transaction, skipping)
+            count = _truncate(data, at, end, catalogue, rows, sizes, NONE if skipping else row, transaction)
             if count == REFUSED:
                 break
             row += count * (1 - skipping)
