@@ -36,6 +36,6 @@ def seconds(zone: LandingZone, windows: Sequence[WindowRecord], cuts: Sequence[C
 
 def _changes(zone: LandingZone, window: WindowRecord, seen: datetime) -> Iterator[tuple[datetime, float]]:
     for file in window.files:
-        committed = zone.columns(file.path, ["committed_at"])["committed_at"]
+        committed = zone.read(file.path, ["committed_at"])["committed_at"]
         for micros in pc.cast(committed, "int64").to_pylist():
             yield seen, micros / 1e6

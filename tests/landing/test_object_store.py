@@ -141,7 +141,7 @@ def test_a_store_in_trouble_is_waited_for_and_proves_nothing_of_a_file(
                 assert (fault.met > 0, caught.value.slug) == (True, "landing-unreachable"), (methods, answer)
         with proxy.trouble(FULL, "busy/", methods=("PUT",)), pytest.raises(LakeError, match="landing-unwritable"):
             write("busy/t.parquet")
-        zone.check("busy/t.parquet")
+        zone.rows("busy/t.parquet")
 
 
 def test_the_servers_secret_is_on_no_command_line_and_in_no_file(server: tuple[ObjectStore, int, Path]) -> None:

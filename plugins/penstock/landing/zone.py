@@ -1,24 +1,29 @@
 """The landing zone: one folder or object-store prefix, addressed by relative paths.
 
 Everything is written as a draft that appears under its name when it is whole and durable (`penstock.landing.atomic_file`),
-so a reader never meets half a file.
+so a reader never meets half a file. Files are read back strictly: our contract versions or none. One that is absent or damaged stops
+the pipeline, because a change would be lost; a zone that does not answer is only worth another try.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyarrow import fs
 
-from penstock.landing import reader, store
+from penstock.contract.schema import CONTRACT_KEY, CONTRACT_VERSIONS
+from penstock.errors import LakeError
+from penstock.landing import store
 from penstock.landing.atomic_file import PART, Draft, FolderDraft, UploadDraft
 from penstock.landing.row_groups import Budget
-from penstock.landing.store import unreachable, unwritable
+from penstock.landing.store import missing, unreachable, unread, unwritable
 from penstock.landing.writer import CopyWriter, FetchedWriter, FileWriter
 
 
@@ -60,21 +65,27 @@ class LandingZone:
         """Return a writer of one file of fetched values, of columns with these numbers, as of a position."""
         return FetchedWriter(self.writer(path, columns), columns, attnums, commit_lsn)
 
-    def read(self, path: str) -> pa.Table:
-        """Return one landing file; raises what `penstock.landing.reader.read_table` raises."""
-        return reader.read_table(self._filesystem, self._full(path), self.uri(path))
+    def read(self, path: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return a landing file as a table, of all columns or these.
 
-    def columns(self, path: str, names: Sequence[str]) -> pa.Table:
-        """Return some columns of a landing file; raises what `read` raises."""
-        return reader.read_table(self._filesystem, self._full(path), self.uri(path), names)
-
-    def check(self, path: str) -> None:
-        """Look whether a landing file is there and whole, by its footer; raises what `read` raises."""
-        reader.check(self._filesystem, self._full(path), self.uri(path))
+        Raises LakeError: "landing-file-missing" (absent or damaged), "landing-version" (no contract version of ours),
+        "landing-unreachable".
+        """
+        return self._opened(path, "it cannot be read to its end", lambda file: file.read(columns))
 
     def rows(self, path: str) -> int:
-        """Return how many rows a landing file has, by its footer; raises what `read` raises."""
-        return reader.check(self._filesystem, self._full(path), self.uri(path))
+        """Return how many rows a landing file has, by its footer, which alone is looked at; raises what `read` raises."""
+        return int(self._opened(path, "its end cannot be read", lambda file: file.metadata.num_rows))
+
+    def _opened(self, path: str, problem: str, read: Callable[[pq.ParquetFile], Any]) -> Any:
+        self._require(path)
+        try:
+            with self._filesystem.open_input_file(self._full(path)) as source, pq.ParquetFile(source) as file:
+                _require_contract(file.schema_arrow.metadata, self.uri(path))
+                return read(file)
+        except (OSError, pa.ArrowException) as error:
+            self._require(path)  # else the zone went away while we read
+            raise unread(self.uri(path), problem, error) from error
 
     def write_text(self, path: str, text: str) -> None:
         """Write a small file at once, replacing one of that name; raises LakeError("landing-unwritable")."""
@@ -89,18 +100,17 @@ class LandingZone:
 
     def read_text(self, path: str) -> str:
         """Return what `write_text` wrote; raises LakeError("landing-file-missing" or "landing-unreachable")."""
-        reader.require(self._filesystem, self._full(path), self.uri(path))
+        self._require(path)
         with unreachable(self.uri(path)), self._filesystem.open_input_stream(self._full(path)) as stream:
             return bytes(stream.read()).decode()
 
     def exists(self, path: str) -> bool:
         """Return whether a file or folder is there; raises LakeError("landing-unreachable")."""
-        found = reader.file_info(self._filesystem, self._full(path), self.uri(path))
-        return bool(found.type != fs.FileType.NotFound)
+        return bool(self._info(path).type != fs.FileType.NotFound)
 
     def written_at(self, path: str) -> datetime | None:
         """Return when a file was written, by the zone's clock; None where there is none."""
-        found = reader.file_info(self._filesystem, self._full(path), self.uri(path))
+        found = self._info(path)
         return found.mtime if found.type == fs.FileType.File else None
 
     def newest(self, folder: str) -> datetime | None:
@@ -110,7 +120,7 @@ class LandingZone:
 
     def size(self, path: str) -> int:
         """Return a file's size in bytes; raises LakeError("landing-file-missing" or "landing-unreachable")."""
-        return int(reader.require(self._filesystem, self._full(path), self.uri(path)).size)
+        return int(self._require(path).size)
 
     def list(self, folder: str) -> Sequence[str]:
         """List all finished files below a folder, as sorted paths relative to the zone; none if it is absent."""
@@ -148,6 +158,17 @@ class LandingZone:
         paths = (info.path.removeprefix(f"{self._root}/") for info in found if info.type == kind)
         return sorted(path for path in paths if not path.endswith(PART))
 
+    def _require(self, path: str) -> fs.FileInfo:
+        """Return what the zone says of a file that must be there; raises as `read` does."""
+        info = self._info(path)
+        if info.type != fs.FileType.File:
+            raise missing(self.uri(path), "it is not there")
+        return info
+
+    def _info(self, path: str) -> fs.FileInfo:
+        with unreachable(self.uri(path)):
+            return self._filesystem.get_file_info(self._full(path))
+
     def _infos(self, folder: str, *, recursive: bool) -> Sequence[fs.FileInfo]:
         selector = fs.FileSelector(self._full(folder), allow_not_found=True, recursive=recursive)
         with unreachable(self.uri(folder)):
@@ -161,3 +182,13 @@ class LandingZone:
         if isinstance(self._filesystem, fs.LocalFileSystem):
             return FolderDraft(Path(self._full(path)))
         return UploadDraft(self._filesystem, self._full(path))
+
+
+def _require_contract(metadata: dict[bytes, bytes] | None, uri: str) -> None:
+    found = (metadata or {}).get(CONTRACT_KEY, b"none").decode(errors="replace")
+    if found not in map(str, CONTRACT_VERSIONS):
+        raise LakeError(
+            "landing-version",
+            f"expected landing contract version {' or '.join(map(str, CONTRACT_VERSIONS))} in {uri}, got {found} instead; "
+            "read it with the Penstock that wrote it, or copy its table again",
+        )

@@ -75,7 +75,7 @@ def _notice(ctx: Context, files: Iterable[FileEntry], fills: Sequence[FillRecord
     late = dict.fromkeys(range(len(fills)), 0)
     for file in files:
         near = [place for place, fill in enumerate(fills) if may_hold(file, Interval(fill.from_time, fill.upto_time))]
-        times = ctx.landing.columns(file.path, ["committed_at"]).column(0).cast(pa.int64()) if near else None
+        times = ctx.landing.read(file.path, ["committed_at"]).column(0).cast(pa.int64()) if near else None
         for place in near:
             late[place] += _within(times, fills[place])
     for place, rows in late.items():

@@ -83,7 +83,7 @@ def _last_commit(ctx: Context, window: WindowRecord, at: datetime) -> int:
     last = 0
     for entry in window.files:
         if entry.rows:
-            commits = ctx.landing.columns(entry.path, ["commit_lsn", "committed_at"])
+            commits = ctx.landing.read(entry.path, ["commit_lsn", "committed_at"])
             early = commits.filter(pc.less_equal(commits.column("committed_at"), at))
             last = max(last, pc.max(early.column("commit_lsn")).as_py() or 0)
     return last

@@ -103,5 +103,5 @@ def _between(entry: FileEntry, snapshot: Snapshot, goal: Lsn | None) -> bool:
 
 
 def _all_seen(ctx: Context, entry: FileEntry, snapshot: Snapshot) -> bool:
-    xids = ctx.landing.columns(entry.path, ["xid"]).column("xid").unique()
+    xids = ctx.landing.read(entry.path, ["xid"]).column("xid").unique()
     return all(snapshot.sees(xid) for xid in xids.to_pylist())

@@ -97,7 +97,7 @@ def _require_repaired(ctx: Context, record: PipelineRecord) -> None:
         due += [entry for window in queue.windows for entry in window.files if entry.oid in loads]
         due += [entry for load in loads.values() if load.through_lsn is None for entry in load.files]
         for entry in due:
-            ctx.landing.check(entry.path)
+            ctx.landing.rows(entry.path)
 
 
 def _reason(ctx: Context, record: TableRecord) -> str | None:

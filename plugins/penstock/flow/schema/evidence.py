@@ -61,7 +61,7 @@ def truncations(ctx: Context, landed: Landed, oid: int) -> dict[int, Refill]:
     ours = [entry for entry in landed.files if entry.oid == oid]
     if not any(entry.counts.truncates for entry in ours):
         return {}
-    changes = pa.concat_tables(ctx.landing.columns(entry.path, ["op", "xid", "ordinal"]) for entry in ours)
+    changes = pa.concat_tables(ctx.landing.read(entry.path, ["op", "xid", "ordinal"]) for entry in ours)
     found: dict[int, Refill] = {}
     truncating = changes.filter(pc.equal(changes["op"], "T"))
     for xid in truncating["xid"].unique().to_pylist():
@@ -135,7 +135,7 @@ def _rewritten_as_logged(
 def transactions(ctx: Context, landed: Landed, oid: int) -> set[int]:
     """Return the ids of the transactions of which a window brought changes of a table."""
     files = [entry.path for entry in landed.files if entry.oid == oid]
-    return {xid for path in files for xid in ctx.landing.columns(path, ["xid"])["xid"].unique().to_pylist()}
+    return {xid for path in files for xid in ctx.landing.read(path, ["xid"])["xid"].unique().to_pylist()}
 
 
 def emptied(ctx: Context, case: OpenTable, explained: Set[int]) -> dict[int, str]:
@@ -186,7 +186,7 @@ def _enum(type: PgType) -> int | None:
 
 def _landed(zone: LandingZone, entry: FileEntry, column: int, is_array: bool) -> Iterator[str]:
     for part in ("new", "old"):
-        rows = zone.columns(entry.path, [part]).column(part)
+        rows = zone.read(entry.path, [part]).column(part)
         values = pc.struct_field(rows, [column])
         for text in pc.unique(values.cast(pa.string())).drop_null().to_pylist():
             yield from _elements(text) if is_array else (text,)
