@@ -4,7 +4,7 @@
 
 The plan and the result are JSON (`penstock.jobs.merge_plan`). The catalog's address and login come by the environment
 (`PENSTOCK_CATALOG_URI`, `_USER`, `_PASSWORD`). The result is written last: without it nothing has happened.
-With `--orders` the application is kept, and carries out the plans that this file brings (`penstock.jobs.orders`).
+With `--orders` the application is kept, and carries out the plans that this file brings (`penstock.jobs.driver`).
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from typing import Protocol, TypeVar
 from pyspark.sql import SparkSession
 
 from penstock.errors import LakeError, PenstockError
-from penstock.jobs import driver_error, orders
+from penstock.jobs import driver
 from penstock_spark import json_io, session
 
 Plan = TypeVar("Plan")
@@ -63,7 +63,7 @@ def carry_out(
 
     work(given.plan, given.result if leaves_result else None)
     if keeps and given.orders:
-        for order in orders.follow(lambda: json_io.read_text(spark, given.orders)):
+        for order in driver.follow(lambda: json_io.read_text(spark, given.orders)):
             work(order.plan, order.result)
     spark.stop()
 
@@ -72,8 +72,8 @@ def _leave(spark: SparkSession, plan: str, error: PenstockError) -> int:
     """Write an error down for whoever submitted the application; return the driver's exit status, which says whether it is there."""
     _log.error("%s", error)
     try:
-        json_io.write_text(spark, driver_error.file_of(plan), driver_error.dumps(error))
+        json_io.write_text(spark, driver.error_file(plan), driver.dump_error(error))
     except LakeError as unwritten:
         _log.error("expected to leave that in the landing zone, too: %s", unwritten)
-        return driver_error.UNWRITTEN
+        return driver.UNWRITTEN
     return 1

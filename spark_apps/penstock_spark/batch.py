@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from penstock.contract.manifest import FileRef
-from penstock.engine import segments, split, task
+from penstock.engine import segments, task
 from penstock.engine import target as target_rows
 from penstock.engine.files import Files
 from penstock.engine.order import Bounds, Column, MergeAnswer, MergeOrder, Resources, TargetFile
 from penstock.engine.segments import Segment
 from penstock.jobs.merge_plan import MergePlan, TablePlan
-from penstock.lake.columns import MISFITS, lake_column
-from penstock.lake.evolution import Evolution
+from penstock.lake.columns import MISFITS, Evolution, lake_column
 from penstock.shapes.pg_snapshot import Snapshot
 from penstock_spark import executors, stores, table_layout
 from penstock_spark.executors import Executors, stays_in_driver
@@ -71,7 +70,7 @@ class Batch:
         reached = self.reached(there)
         if stays:
             return task.merge(wanted, reached)
-        return split.merge(wanted, split.shape_of(wanted, executors.slots(context)), reached, Executors(context))
+        return task.merge_spread(wanted, task.shape_of(wanted, executors.slots(context)), reached, Executors(context))
 
     def remove(
         self, there: IcebergTable, target: Sequence[TargetFile], bounds: Sequence[Bounds], *, others: bool = False

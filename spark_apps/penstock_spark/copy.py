@@ -24,7 +24,7 @@ from pyspark.sql import SparkSession
 
 from penstock.config.connections import Connection
 from penstock.errors import PenstockError
-from penstock.jobs import driver_error
+from penstock.jobs import driver
 from penstock.jobs.copy_plan import CopyPlan, CopyRange
 from penstock.landing import store
 from penstock.landing.writer import CopyWriter, FetchedWriter
@@ -88,7 +88,7 @@ def land(plan: CopyPlan, range_: CopyRange, *, source: Connection, options: Opti
     except TableError as error:
         return {"failed": {"slug": error.slug, "message": error.message}}
     except PenstockError as error:  # as data: Spark would hand on its text within a trace of Java's
-        return {"ended": driver_error.dumps(error)}
+        return {"ended": driver.dump_error(error)}
 
 
 def _land(plan: CopyPlan, range_: CopyRange, source: Connection, zone: LandingZone) -> Entry:
@@ -136,7 +136,7 @@ class Tables:
         Raises what ended a range and concerns all tables.
         """
         if "ended" in entry:
-            raise driver_error.loads(entry["ended"])
+            raise driver.load_error(entry["ended"])
         with self._lock:
             oid = range_.oid
             if "failed" in entry:

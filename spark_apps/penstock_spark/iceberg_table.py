@@ -10,8 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from penstock.lake import properties
-from penstock.lake.columns import LakeColumn
-from penstock.lake.evolution import LakeField, Number, lake_type, numbers_of
+from penstock.lake.columns import LakeColumn, LakeField, Number, lake_type, numbers_of
 from penstock.values.defaults import shown_text
 from penstock_spark.session import java
 

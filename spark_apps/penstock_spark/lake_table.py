@@ -18,8 +18,7 @@ from pyspark.sql import SparkSession
 
 from penstock.errors import LakeError
 from penstock.lake import ddl
-from penstock.lake.columns import MISFITS, LakeColumn, lake_column
-from penstock.lake.evolution import DROPPED_NOTE, Evolution
+from penstock.lake.columns import DROPPED_NOTE, MISFITS, Evolution, LakeColumn, lake_column
 from penstock.lake.names import new_location, path
 from penstock.shapes.mirror_column import MirrorColumn
 from penstock.values.defaults import Unsupported, default_literal

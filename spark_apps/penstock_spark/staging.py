@@ -17,7 +17,7 @@ from penstock.errors import LakeError
 from penstock.jobs.application import TableSize
 from penstock.jobs.pointers import Pointer, place_of
 from penstock.lake import properties
-from penstock.lake.evolution import Evolution, numbers_text
+from penstock.lake.columns import Evolution, numbers_text
 from penstock.shapes.mirror_column import MirrorColumn
 from penstock_spark import table_layout
 from penstock_spark.iceberg_table import IcebergTable

@@ -17,8 +17,7 @@ from penstock.jobs.application import TableResult
 from penstock.jobs.merge_plan import MergePlan, Replaced, TablePlan
 from penstock.jobs.pointers import Fresh, Pointer, aside, place_of, replaced
 from penstock.lake import properties
-from penstock.lake.columns import MISFITS, mirror_columns
-from penstock.lake.evolution import Evolution, evolution
+from penstock.lake.columns import MISFITS, Evolution, evolution, mirror_columns
 from penstock_spark import data_files, landing, table_layout
 from penstock_spark.batch import Batch, all_of
 from penstock_spark.failures import reason_to_pause

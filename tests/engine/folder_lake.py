@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from penstock.contract.manifest import FileRef
-from penstock.engine import duck, split, task, vectors
+from penstock.engine import duck, task, vectors
 from penstock.engine.files import Files
 from penstock.engine.order import Column, Layout, MergeAnswer, MergeOrder, TargetFile
-from penstock.engine.split import Answer, Shape
 from penstock.engine.target import scan_sql
+from penstock.engine.task import Answer, Shape
 from penstock.errors import LakeError
 from penstock.jobs.application import TableResult
 from penstock.lake.columns import MISFITS, lake_column
@@ -130,7 +130,7 @@ class FolderLake:
     def _carried_out(self, order: MergeOrder) -> MergeAnswer:
         if self.shape is None:
             return task.merge(order, self.files)
-        return split.merge(order, split.fitted(order, self.shape), self.files, one_after_the_other)
+        return task.merge_spread(order, task.fitted(order, self.shape), self.files, one_after_the_other)
 
     def _merge(self, table: FolderTable) -> TableResult:
         counts: Counter[str] = Counter()

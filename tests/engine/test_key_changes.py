@@ -16,7 +16,7 @@ from penstock.contract.schema import landing_schema
 from penstock.engine import segments
 from penstock.engine.order import Resources
 from penstock.engine.segments import Segment
-from penstock.engine.split import Shape
+from penstock.engine.task import Shape
 from tests.engine.folder_lake import FolderLake, FolderTable
 from tests.spark.histories import UNCHANGED, D, Event, I, T, U
 from tests.spark.workbench import _row, column, counted

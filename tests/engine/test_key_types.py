@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from penstock.engine.split import Shape
+from penstock.engine.task import Shape
 from stack.servers.postgres import Database
 from tests.engine.followed import Followed
 

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from penstock.engine.split import Shape
+from penstock.engine.task import Shape
 from tests.engine.folder_lake import FolderLake
 from tests.spark.histories import UNCHANGED, D, Event, I, U, tx
 from tests.spark.workbench import column

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from penstock.contract.manifest import FileRef
-from penstock.engine import split
+from penstock.engine import task
 from penstock.engine.order import Column, Layout, MergeOrder, TargetFile
-from penstock.engine.split import Shape
+from penstock.engine.task import Shape
 from tests.engine.folder_lake import FolderLake
 from tests.spark import merged_histories
 from tests.spark import outcomes as scenario_outcomes
@@ -59,7 +59,7 @@ def order(like: MergeOrder, landed: tuple[int, ...], target: tuple[int, ...] = (
     ],
 )
 def test_a_batch_is_spread_by_its_rows_and_the_tasks_there_are(wanted: MergeOrder, slots: int, shape: Shape) -> None:
-    assert split.shape_of(wanted, slots) == shape
+    assert task.shape_of(wanted, slots) == shape
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_a_batch_is_spread_by_its_rows_and_the_tasks_there_are(wanted: MergeOrde
     ids=["a copy", "an empty copy", "a copy with an empty end", "even files", "odd files", "empty files"],
 )
 def test_landed_rows_are_divided_evenly(like: MergeOrder, rows: tuple[int, ...], groups: list[list[object]]) -> None:
-    found = split._landed_groups(order(like, rows), 2)
+    found = task._landed_groups(order(like, rows), 2)
 
     assert [[(int(each.uri), each.only) for each in group] for group in found] == groups
 

@@ -7,7 +7,7 @@ import pytest
 from penstock.errors import ConfigError, LakeError, LedgerError, PenstockError, ProtocolError, SourceError
 from penstock.flow.context import Context
 from penstock.flow.spark_job import SparkJob, carried_out
-from penstock.jobs import driver_error
+from penstock.jobs import driver
 from penstock.source.reading import TableError
 from tests.pipeline_env import PipelineEnv
 
@@ -23,7 +23,7 @@ def ends_with(ctx: Context, error: PenstockError | None) -> PenstockError:
 
     def submit(job: SparkJob) -> None:
         if error is not None:
-            ctx.landing.write_text(driver_error.file_of(plan), driver_error.dumps(error))
+            ctx.landing.write_text(driver.error_file(plan), driver.dump_error(error))
         raise LakeError("spark-failed", "expected penstock:shop:merge_changes to end well, got exit code 1")
 
     job = SparkJob("merge", Path("merge_changes.py"), plan, (), Path("zip"), "1g", {}, {})

@@ -14,6 +14,7 @@ from penstock.jobs.changelog_plan import (
     ChangelogTable,
 )
 from penstock.jobs.copy_plan import CopyPlan, CopyRange
+from penstock.jobs.driver import Orders
 from penstock.jobs.maintenance_plan import (
     Figures,
     MaintenanceOrder,
@@ -24,7 +25,6 @@ from penstock.jobs.maintenance_plan import (
     TableReport,
 )
 from penstock.jobs.merge_plan import MergePlan, MergeResult, Replaced, TablePlan
-from penstock.jobs.orders import Orders
 from penstock.jobs.pointers import Fresh, Pointer, Rename
 from penstock.lake.changelog import MissingTransaction
 from penstock.lake.columns import LakeColumn

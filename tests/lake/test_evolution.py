@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from penstock.errors import LakeError
-from penstock.lake.columns import MISFITS_TYPE
-from penstock.lake.evolution import DROPPED_NOTE, Evolution, LakeField, evolution, numbers_of, numbers_text
+from penstock.lake.columns import DROPPED_NOTE, MISFITS_TYPE, Evolution, LakeField, evolution, numbers_of, numbers_text
 from penstock.shapes.mirror_column import MirrorColumn
 from penstock.values.pgtype import PgType
 

@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.errors import LakeError
-from penstock.jobs import driver_error
+from penstock.jobs import driver
 from penstock_spark import application
 
 
@@ -38,6 +38,6 @@ def test_an_error_with_a_name_is_left_next_to_the_plan(
     with pytest.raises(SystemExit, match="1"):
         application.carry_out("of-a-test", None, str, work, leaves_result=False)
 
-    left = driver_error.loads(Path(driver_error.file_of(str(plan))).read_text())
+    left = driver.load_error(Path(driver.error_file(str(plan))).read_text())
     assert (type(left), left.slug) == (LakeError, "foreign-commit")
     assert left.message == "expected _penstock_cuts at snapshot 1, got 2"

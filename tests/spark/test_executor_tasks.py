@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.engine import split
+from penstock.engine import task
 from penstock.errors import LakeError
 from penstock_spark import batch as spark_batch
 from penstock_spark import executors
@@ -40,7 +40,7 @@ def test_a_table_that_is_split_over_executors_ends_as_the_judge_says(
     workbench: Workbench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for size in ("KEY_ROWS", "TARGET_ROWS", "WRITTEN_ROWS"):
-        monkeypatch.setattr(split, size, 1)
+        monkeypatch.setattr(task, size, 1)
     monkeypatch.setattr(executors, "slots", lambda context: 3)
 
     for batch in merged_histories.keyed(workbench, 20264, histories=60, batches=2, per_batch=150, full=False):

@@ -29,7 +29,7 @@ from penstock.flow.check import Finding
 from penstock.flow.context import Context, Stage
 from penstock.flow.guards import record_errors
 from penstock.flow.spark_job import SparkJob, Submit
-from penstock.jobs import driver_error
+from penstock.jobs import driver
 from penstock.units import sentence, several
 
 
@@ -189,8 +189,8 @@ def spark_submit(master: str, progress: Callable[[str], None]) -> Submit:
         ) as process:
             for line in process.stdout or ():
                 progress(line.rstrip())
-        if process.returncode == driver_error.UNWRITTEN:
-            raise driver_error.unwritten(job.plan)
+        if process.returncode == driver.UNWRITTEN:
+            raise driver.unwritten(job.plan)
         if process.returncode:
             raise LakeError("spark-failed", f"expected {job.name} to end well, got exit code {process.returncode}")
 

@@ -16,7 +16,7 @@ from penstock import package
 from penstock.codec import JsonForm
 from penstock.errors import LakeError, PenstockError
 from penstock.flow.context import Context
-from penstock.jobs import driver_error
+from penstock.jobs import driver
 from penstock.landing import store
 from penstock.landing.store import LANDING
 from penstock.landing.zone import LandingZone
@@ -56,8 +56,8 @@ def carried_out(ctx: Context, submit: Submit, job: SparkJob, zone: LandingZone |
 
 def named_error(zone: LandingZone, plan: str) -> PenstockError | None:
     """Return the error with a name by which the driver of a plan ended, None where it left none."""
-    path = driver_error.file_of(plan)
-    return driver_error.loads(zone.read_text(path)) if zone.exists(path) else None
+    path = driver.error_file(plan)
+    return driver.load_error(zone.read_text(path)) if zone.exists(path) else None
 
 
 def plan_frame(ctx: Context, attempt: str, era: int = 1) -> dict[str, Any]:

@@ -50,7 +50,7 @@ class PenstockSparkOperator(SparkSubmitOperator):
 
     def submit(self, job: SparkJob, context: Any) -> None:
         """Run a job to its end; raises LakeError("spark-failed"), ConfigError("connection-missing")."""
-        from penstock.jobs import driver_error
+        from penstock.jobs import driver
         from penstock.orchestration.airflow_internals import describe_job, exit_status, spark_connection
         from penstock.orchestration.connections import require_spark
 
@@ -60,8 +60,8 @@ class PenstockSparkOperator(SparkSubmitOperator):
             with _environment(job.environment):
                 super().execute(context)
         except AirflowException as error:
-            if exit_status(error) == driver_error.UNWRITTEN:
-                raise driver_error.unwritten(job.plan) from error
+            if exit_status(error) == driver.UNWRITTEN:
+                raise driver.unwritten(job.plan) from error
             raise LakeError(
                 "spark-failed", f"expected {job.name} to end with a result; its log is above: {type(error).__name__}"
             ) from error

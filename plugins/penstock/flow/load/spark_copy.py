@@ -18,7 +18,7 @@ from penstock.flow.context import Context
 from penstock.flow.load.request import ReadRequest
 from penstock.flow.spark_job import SparkJob, Submit, carried_out, describe
 from penstock.flow.watching import Done, watched
-from penstock.jobs import driver_error
+from penstock.jobs import driver
 from penstock.jobs.copy_plan import CopyPlan
 from penstock.landing import layout
 from penstock.shapes.source_table import SourceTable
@@ -76,7 +76,7 @@ def copy_tables(
         ranges=tuple(by_oid[each.oid].order(each, exported.lsn) for each in ranges),
     )
     ctx.landing.write_text(f"{folder}/plan.json", plan.dumps())
-    ctx.landing.delete(driver_error.file_of(f"{folder}/plan.json"))  # of an earlier try
+    ctx.landing.delete(driver.error_file(f"{folder}/plan.json"))  # of an earlier try
     for oid in {table.oid for table in readable} - {each.oid for each in plan.ranges}:
         # nothing holds rows that the stream carries: no partition yet, or only foreign and unlogged ones
         ctx.landing.write_text(f"{folder}/{oid}.json", json.dumps({"files": [], "rows": 0}))

@@ -19,7 +19,7 @@ from penstock.errors import LakeError
 from penstock.flow.context import Context
 from penstock.flow.merge.attempts import watched
 from penstock.flow.spark_job import SparkJob, Submit, catalog_secrets, describe, named_error
-from penstock.jobs.orders import RENEWED_SECONDS, Orders
+from penstock.jobs.driver import RENEWED_SECONDS, Orders
 from penstock.landing import layout
 from penstock.polling import poll
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 
-from penstock.jobs import orders
-from penstock.jobs.orders import PATIENCE_SECONDS, Orders
+from penstock.jobs import driver
+from penstock.jobs.driver import PATIENCE_SECONDS, Orders
 
 
 class Clock:
@@ -22,7 +22,7 @@ class Clock:
 
 
 def follow(file: Iterator[str], clock: Clock) -> Iterator[Orders]:
-    return orders.follow(lambda: next(file), clock=clock, sleep=clock.sleep)
+    return driver.follow(lambda: next(file), clock=clock, sleep=clock.sleep)
 
 
 def test_every_plan_is_carried_out_once_and_in_order_until_the_end_is_ordered() -> None:
