@@ -16,7 +16,13 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from penstock.errors import LakeError
-from penstock.jobs.maintenance_plan import MaintenanceOrder, MaintenancePlan, MaintenanceResult, OldTable, TableReport
+from penstock.jobs.maintenance_plan import (
+    MaintenanceOrder,
+    MaintenancePlan,
+    MaintenanceResult,
+    TableFolder,
+    TableReport,
+)
 from penstock.lake.names import owns_folder
 from penstock.store_trouble import Trouble
 from penstock_spark import clock, stores
@@ -49,7 +55,7 @@ def run(spark: SparkSession, plan: MaintenancePlan, environment: Mapping[str, st
         _log.info("%s", line(report))
         return report
 
-    def drop(session: SparkSession, old: OldTable) -> OldTable | None:
+    def drop(session: SparkSession, old: TableFolder) -> TableFolder | None:
         return _drop(session, plan, old)
 
     dropped = at_once(spark, plan.catalog, environment, drop, plan.old_tables, workers=plan.parallel_tables)
@@ -85,14 +91,14 @@ def _table(session: SparkSession, plan: MaintenancePlan, target: tuple[str, ...]
     return LakeTable(session, plan.catalog, target)
 
 
-def _drop(session: SparkSession, plan: MaintenancePlan, old: OldTable) -> OldTable | None:
+def _drop(session: SparkSession, plan: MaintenancePlan, old: TableFolder) -> TableFolder | None:
     if plan.dry_run:
         return None
     known = (_table(session, plan, order.target) for order in plan.tables)
     io = next((there.java.io() for table in known if (there := table.find_if_readable()[0])), None)
     if io is None:
         return None
-    others = plan.other_folders((old.namespace, old.table))
+    others = plan.other_folders(old.place)
     return drop_old(_table(session, plan, (*old.namespace.split("."), old.table)), old, others, io)
 
 
@@ -129,17 +135,14 @@ def _left(session: SparkSession, order: MaintenanceOrder, error: Exception, seco
     return TableReport(*known, None, None, round(seconds, 3), left=failure.message, slug=failure.slug)
 
 
-_log = logging.getLogger("penstock.maintain")
-
-
-def drop_old(table: LakeTable, old: OldTable, others: Sequence[str], io: Any) -> OldTable | None:
+def drop_old(table: LakeTable, old: TableFolder, others: Sequence[str], io: Any) -> TableFolder | None:
     """Drop one old table through any table's `io`; return it, or None where its files cannot be separated from other tables'.
 
     `others` are the folders of all other tables. A table that the catalog no longer has was dropped by a run that died
     before it had deleted the files. One that it has again is another one.
     """
     there, lost = table.find_if_readable()
-    location = there.folder if there else old.location
+    location = there.folder if there else old.folder
     alone = owns_folder(location, others)
     if ((there or lost) and not old.listed) or not (alone or (there and location not in others)):
         _log.warning("%s.%s is kept: other tables have files in its folder", old.namespace, old.table)
@@ -151,7 +154,7 @@ def drop_old(table: LakeTable, old: OldTable, others: Sequence[str], io: Any) ->
     else:
         _purge(table, files=True)
     _log.info("%s.%s is dropped, with its files", old.namespace, old.table)
-    return replace(old, location=location)
+    return replace(old, folder=location)
 
 
 def _purge(table: LakeTable, *, files: bool) -> None:

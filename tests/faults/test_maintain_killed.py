@@ -21,7 +21,7 @@ from penstock.flow.load.run import Replay
 from penstock.flow.maintain import run as maintain
 from penstock.flow.merge import run as merge
 from penstock.flow.spark_job import SparkJob
-from penstock.jobs.maintenance_plan import OldTable
+from penstock.jobs.maintenance_plan import TableFolder
 from penstock.landing.layout import range_folder, windows_folder
 from penstock.lsn import Lsn
 from tests.faults.conftest import NewPipeline
@@ -228,13 +228,13 @@ def set_aside(shop: Shop) -> list[Path]:
         "select table_namespace, table_name, metadata_location from iceberg_tables where table_namespace like %s",
         f"{env.name}.\\_penstock\\_old%",
     )
-    old = [OldTable(namespace, table, place.rpartition("/metadata/")[0]) for namespace, table, place in found]
+    old = [TableFolder(namespace, table, place.rpartition("/metadata/")[0]) for namespace, table, place in found]
     env.ctx.ledger.maintenance.see_old_tables(env.name, old)
     env.ledger.execute(
         "update penstock.old_table set seen_at = seen_at - interval '2 days' where pipeline = %s", env.name
     )
     assert old
-    return [Path(each.location.removeprefix("file:")) for each in old]
+    return [Path(each.folder.removeprefix("file:")) for each in old]
 
 
 # --- what must be there after a kill ----------------------------------------------------------------

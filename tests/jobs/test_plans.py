@@ -20,7 +20,6 @@ from penstock.jobs.maintenance_plan import (
     MaintenanceOrder,
     MaintenancePlan,
     MaintenanceResult,
-    OldTable,
     TableFolder,
     TableReport,
 )
@@ -107,7 +106,7 @@ MAINTAIN = MaintenancePlan(
         MaintenanceOrder(("shop", "public", "t"), 7, (5, 7), 16400),
         MaintenanceOrder(("shop", "x"), None, (), watched=False),
     ),
-    old_tables=(OldTable("shop._penstock_era1.public", "t", "file:///lake/t", listed=False),),
+    old_tables=(TableFolder("shop._penstock_era1.public", "t", "file:///lake/t", listed=False),),
     folders=(TableFolder("shop.public", "t", "file:///lake/t"),),
     deleted_share=0.1,
     small_files=5,

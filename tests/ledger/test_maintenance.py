@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from penstock.errors import Trouble
-from penstock.jobs.maintenance_plan import Figures, OldTable, TableReport
+from penstock.jobs.maintenance_plan import Figures, TableFolder, TableReport
 from penstock.ledger import Ledger, new_attempt
 from penstock.ledger.merge_queue import PublishedTable
 from penstock.lsn import Lsn
@@ -171,7 +171,7 @@ def test_compacted_snapshots_are_taken_over_only_while_no_merge_has_begun_since(
 
 
 def test_an_old_table_is_known_since_it_was_first_seen(ledger: Ledger, ready: str) -> None:
-    old = OldTable("ns._penstock_era1.shop", "a", "file:///lake/a")
+    old = TableFolder("ns._penstock_era1.shop", "a", "file:///lake/a")
     (first,) = ledger.maintenance.see_old_tables(ready, [old])
     (again,) = ledger.maintenance.see_old_tables(ready, [old])
     assert first == again

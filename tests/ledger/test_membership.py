@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.errors import LakeError, Trouble
-from penstock.jobs.maintenance_plan import OldTable
+from penstock.jobs.maintenance_plan import TableFolder
 from penstock.ledger import Ledger
 from penstock.ledger.loads import NewBuild
 from penstock.ledger.merge_queue import PublishedTable
@@ -177,7 +177,7 @@ def test_a_namesake_takes_the_target_of_a_table_that_left_and_of_no_other(ledger
 def test_a_table_that_comes_back_is_not_discarded(ledger: Ledger, ready: str) -> None:
     leave(ledger, ready, 2, START, discard=True)
     assert [table.oid for table in ledger.membership.to_discard(ready)] == [2]
-    ledger.maintenance.see_old_tables(ready, [OldTable("ns.shop", "b", "/b"), OldTable("ns.shop", "other", "/o")])
+    ledger.maintenance.see_old_tables(ready, [TableFolder("ns.shop", "b", "/b"), TableFolder("ns.shop", "other", "/o")])
 
     join(ledger, ready, 2, "b")
     ledger.membership.discarded(ready, 2)

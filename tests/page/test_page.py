@@ -15,7 +15,7 @@ from psycopg.types.json import Jsonb
 
 from penstock.conditions import CONDITIONS
 from penstock.errors import Trouble
-from penstock.jobs.maintenance_plan import Figures, MaintenanceResult, OldTable, TableReport
+from penstock.jobs.maintenance_plan import Figures, MaintenanceResult, TableFolder, TableReport
 from penstock.ledger import Ledger
 from penstock.page import format
 from tests.page import scenes
@@ -514,7 +514,7 @@ def test_the_last_maintenance_is_shown_with_what_it_found_and_left(viewer: TestC
     before = Figures(120, 3 << 30, 1000, 100, 40, 400, 210)
     done = TableReport(("shop", "sales", "order"), 1, 8, before, replace(before, files=7, delete_files=0), 9.5)
     left = TableReport(("shop", "sales", "taken"), 2, 8, None, None, 0.0, left="it has commits of another writer")
-    lake = MaintenanceResult("shop", "a", (done, left), (OldTable("shop._penstock_era1.sales", "order", "x"),), 9.6)
+    lake = MaintenanceResult("shop", "a", (done, left), (TableFolder("shop._penstock_era1.sales", "order", "x"),), 9.6)
     report = {"lake": asdict(lake), "landing": {"windows": 12, "copies": 1, "bytes": 5 << 20}}
     scene.run(
         "insert into penstock.maintenance (pipeline, attempt, started_at, ended_at, dry_run, report)"

@@ -28,25 +28,18 @@ class MaintenanceOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class OldTable:
-    """Name a table that is not read any more and that is to be dropped, and the folder of its files.
-
-    `listed` says that the catalog has it; one that it no longer has left files behind.
-    """
-
-    namespace: str
-    table: str
-    location: str
-    listed: bool = True
-
-
-@dataclass(frozen=True, slots=True)
 class TableFolder:
-    """Say in which folder a table of the catalog keeps its files."""
+    """Say in which folder a table keeps its files; one that is not `listed` is one that the catalog no longer has."""
 
     namespace: str
     table: str
     folder: str
+    listed: bool = True
+
+    @property
+    def place(self) -> Place:
+        """Return the table's place in the catalog."""
+        return self.namespace, self.table
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +48,7 @@ class MaintenancePlan(LakePlan):
 
     Times are milliseconds since 1970, UTC. Snapshots from `planned_at` on, those that were main until `read_since` or
     later, and files from `orphans_before` on are never touched: they may belong
-    to work that began later, or to readers. `folders` is where every
+    to work that began later, or to readers. `old_tables` are not read any more, and to be dropped; `folders` is where every
     table of the catalog has its files, other pipelines' included. Compaction takes files of which more than `deleted_share` is deleted, and
     groups of `small_files` small ones; `file_bytes` is its target, None for the tables' own.
     """
@@ -64,7 +57,7 @@ class MaintenancePlan(LakePlan):
     read_since: int
     orphans_before: int
     tables: tuple[MaintenanceOrder, ...]
-    old_tables: tuple[OldTable, ...]
+    old_tables: tuple[TableFolder, ...]
     folders: tuple[TableFolder, ...]
     deleted_share: float
     small_files: int
@@ -74,7 +67,7 @@ class MaintenancePlan(LakePlan):
 
     def other_folders(self, place: Place) -> list[str]:
         """Return the folders of all tables of the catalog but this one."""
-        return [each.folder for each in self.folders if (each.namespace, each.table) != place]
+        return [each.folder for each in self.folders if each.place != place]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,5 +110,5 @@ class MaintenanceResult(JsonForm):
     pipeline: str
     attempt: str
     tables: tuple[TableReport, ...]
-    dropped: tuple[OldTable, ...]
+    dropped: tuple[TableFolder, ...]
     seconds: float

@@ -13,7 +13,7 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from penstock.jobs.maintenance_plan import OldTable, TableReport
+from penstock.jobs.maintenance_plan import TableFolder, TableReport
 from penstock.ledger.loads import COPIES, loads
 from penstock.ledger.records import Row
 from penstock.ledger.session import Part, listed
@@ -117,14 +117,14 @@ class Maintenance(Part):
         """Return the newest runs, newest first."""
         return self.records(MaintenanceRecord, "maintenance/maintenances", name=name, limit=limit)
 
-    def see_old_tables(self, name: str, tables: Sequence[OldTable]) -> list[OldTableRecord]:
+    def see_old_tables(self, name: str, tables: Sequence[TableFolder]) -> list[OldTableRecord]:
         """Note tables that are set aside, and return all that are known, since when."""
         with self.transaction() as transaction:
-            rows = [{"namespace": t.namespace, "name": t.table, "location": t.location} for t in tables]
+            rows = [{"namespace": t.namespace, "name": t.table, "location": t.folder} for t in tables]
             transaction.change("maintenance/see_old_tables", name=name, tables=listed(rows))
             return transaction.records(OldTableRecord, "maintenance/old_tables", name=name)
 
-    def forget_old_tables(self, name: str, tables: Sequence[OldTable]) -> None:
+    def forget_old_tables(self, name: str, tables: Sequence[TableFolder]) -> None:
         """Forget tables that are gone with all their files."""
         with self.transaction() as transaction:
             rows = [{"namespace": t.namespace, "name": t.table} for t in tables]

@@ -27,7 +27,7 @@ from penstock.flow.load.spark_copy import together
 from penstock.flow.merge import run as merge
 from penstock.flow.merge.attempts import about_to_publish
 from penstock.flow.spark_job import Submit
-from penstock.jobs.maintenance_plan import OldTable
+from penstock.jobs.maintenance_plan import TableFolder
 from penstock.jobs.pointers import place_of
 from penstock.lake.names import folder_of
 from penstock.ledger import iceberg_pointers, new_attempt
@@ -219,7 +219,7 @@ def discard(ctx: Context, target: Target) -> None:
     place = place_of(target)
     shown = iceberg_pointers.shown(ctx.catalog, ctx.pipeline.lake.catalog, [place])
     if place in shown:
-        ctx.ledger.maintenance.see_old_tables(ctx.name, [OldTable(*place, folder_of(shown[place]))])
+        ctx.ledger.maintenance.see_old_tables(ctx.name, [TableFolder(*place, folder_of(shown[place]))])
         with lake_reader(ctx.pipeline.lake.catalog, sql_catalog(ctx.catalog)) as lake:
             lake.drop(target)
 

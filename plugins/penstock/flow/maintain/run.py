@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -24,7 +24,7 @@ from penstock.flow.maintain.retention import Released
 from penstock.flow.merge import lake_lock
 from penstock.flow.merge.publish import adopt_half_published, cuts_snapshot
 from penstock.flow.spark_job import SparkJob, Submit, answer, carried_out, catalog_secrets, describe, plan_frame
-from penstock.jobs.maintenance_plan import MaintenanceOrder, MaintenancePlan, MaintenanceResult, OldTable, TableFolder
+from penstock.jobs.maintenance_plan import MaintenanceOrder, MaintenancePlan, MaintenanceResult, TableFolder
 from penstock.jobs.pointers import Place, is_left_behind, place_of
 from penstock.lake.ddl import CUTS_TABLE
 from penstock.lake.names import folder_of
@@ -72,7 +72,7 @@ def maintain(
         ctx.ledger.maintenance.begin(ctx.name, attempt, dry_run=dry_run)
         begun.enter_context(_noting_its_error(ctx, attempt))
         landing = retention.outlook(ctx) if dry_run else retention.release(ctx)
-        plan = _plan(ctx, attempt, _Chosen(chosen, whole=not tables, changelogs=changelogs), dry_run=dry_run)
+        plan = _plan(ctx, attempt, chosen, whole=not tables, changelogs=changelogs, dry_run=dry_run)
         with _orders(ctx, plan) as zone:
             carried_out(ctx, submit, _job(ctx, attempt, zone), zone)
             lake = _adopt_result(ctx, plan, zone)
@@ -170,35 +170,32 @@ def _trim_history(ctx: Context) -> None:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Chosen:
-    """Say what a run works on: tables, all there are if `whole`, and whether their changelogs are free to work on."""
-
-    tables: Sequence[TableRecord]
-    whole: bool
-    changelogs: bool
-
-
-def _plan(ctx: Context, attempt: str, chosen: _Chosen, *, dry_run: bool) -> MaintenancePlan:
+def _plan(
+    ctx: Context, attempt: str, tables: Sequence[TableRecord], *, whole: bool, changelogs: bool, dry_run: bool
+) -> MaintenancePlan:
+    """Order these tables, which are the `whole` pipeline's or some, and their `changelogs` where they are free to work on."""
     settings, now = ctx.pipeline.maintain, ctx.ledger.health.clock()
-    there = iceberg_pointers.listed(ctx.catalog, ctx.pipeline.lake.catalog)
+    there = [
+        TableFolder(namespace, name, folder_of(location))
+        for namespace, name, location in iceberg_pointers.listed(ctx.catalog, ctx.pipeline.lake.catalog)
+    ]
     kept = _named_by_cuts(ctx.ledger.merges.cuts(ctx.name, limit=1 << 31))
     orders = [
         MaintenanceOrder(table.target, table.snapshot_id, tuple(sorted(kept.get(table.oid, ()))), table.oid)
-        for table in chosen.tables
+        for table in tables
         if table.snapshot_id is not None
     ]
-    listed = {(*namespace.split("."), name) for namespace, name, _ in there}
-    histories = [ctx.pipeline.changelog_target(table.target) for table in chosen.tables if chosen.changelogs]
-    orders += [MaintenanceOrder(target, None, (), watched=False) for target in histories if target in listed]
+    listed = {each.place for each in there}
+    histories = [ctx.pipeline.changelog_target(table.target) for table in tables if changelogs]
+    orders += [MaintenanceOrder(target, None, (), watched=False) for target in histories if place_of(target) in listed]
     cuts = MaintenanceOrder((*ctx.pipeline.namespace.split("."), CUTS_TABLE), cuts_snapshot(ctx), ())
     return MaintenancePlan(
         planned_at=_milliseconds(now),
         read_since=_milliseconds(now - timedelta(seconds=settings.cuts)),
         orphans_before=_milliseconds(now - timedelta(seconds=settings.orphans)),
         tables=(*_longest_ago_first(ctx, orders), cuts) if cuts.expected_snapshot else tuple(orders),
-        old_tables=tuple(_old_tables(ctx, there, now)) if chosen.whole else (),
-        folders=tuple(TableFolder(namespace, name, folder_of(location)) for namespace, name, location in there),
+        old_tables=tuple(_old_tables(ctx, there, now)) if whole else (),
+        folders=tuple(there),
         deleted_share=settings.deleted_share,
         small_files=settings.small_files,
         file_bytes=settings.file_bytes,
@@ -226,26 +223,25 @@ def _longest_ago_first(ctx: Context, tables: Sequence[MaintenanceOrder]) -> list
     return sorted(tables, key=lambda table: table.target in done)
 
 
-def _old_tables(ctx: Context, there: Sequence[tuple[str, str, str]], now: datetime) -> Iterator[OldTable]:
+def _old_tables(ctx: Context, there: Sequence[TableFolder], now: datetime) -> Iterator[TableFolder]:
     """Yield the tables that are to go and were seen long ago, or what is left of them.
 
     They are not read or filled any more, or their source table has left and the policy is to drop them.
     """
     era, rebuilds = ctx.ledger.pipelines.get(ctx.name).era, {each.id for each in ctx.ledger.loads.builds(ctx.name)}
-    discarded = _discarded(ctx)
+    listed, discarded = {each.place for each in there}, _discarded(ctx)
     left = {
-        (namespace, name): OldTable(namespace, name, folder_of(location))
-        for namespace, name, location in there
-        if (namespace, name) in discarded or is_left_behind(ctx.pipeline.namespace, namespace, era, rebuilds)
+        each.place: each
+        for each in there
+        if each.place in discarded or is_left_behind(ctx.pipeline.namespace, each.namespace, era, rebuilds)
     }
-    listed = {(namespace, name) for namespace, name, _ in there}
     before = now - timedelta(seconds=ctx.pipeline.maintain.old_tables)
-    for old in ctx.ledger.maintenance.see_old_tables(ctx.name, [*left.values()]):
-        place = old.namespace, old.name
-        if place in listed and place not in left:  # its source table came back, or the name is another table's
-            ctx.ledger.maintenance.forget_old_tables(ctx.name, [OldTable(old.namespace, old.name, old.location)])
-        elif old.seen_at < before:
-            yield OldTable(old.namespace, old.name, old.location, listed=place in listed)
+    for known in ctx.ledger.maintenance.see_old_tables(ctx.name, [*left.values()]):
+        old = TableFolder(known.namespace, known.name, known.location)
+        if old.place in listed and old.place not in left:  # its source table came back, or the name is another table's
+            ctx.ledger.maintenance.forget_old_tables(ctx.name, [old])
+        elif known.seen_at < before:
+            yield replace(old, listed=old.place in listed)
 
 
 def _discarded(ctx: Context) -> dict[Place, int]:
@@ -262,8 +258,8 @@ def _adopt_result(ctx: Context, plan: MaintenancePlan, zone: LandingZone) -> Mai
         ctx.ledger.maintenance.move_compacted(ctx.name, plan.attempt, [pair for pair in moved if pair[0].after])
         discarded = _discarded(ctx)
         for old in result.dropped:
-            if (old.namespace, old.table) in discarded:
-                ctx.ledger.membership.discarded(ctx.name, discarded[old.namespace, old.table])
+            if old.place in discarded:
+                ctx.ledger.membership.discarded(ctx.name, discarded[old.place])
         ctx.ledger.maintenance.forget_old_tables(ctx.name, result.dropped)
     return result
 
