@@ -11,10 +11,11 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Mapping
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from pyspark.sql import SparkSession
 
+from penstock.codec import JsonForm
 from penstock.errors import LakeError, PenstockError
 from penstock.jobs import driver
 from penstock_spark import json_io, session
@@ -23,18 +24,11 @@ Plan = TypeVar("Plan")
 _log = logging.getLogger("penstock.application")
 
 
-class Result(Protocol):
-    """What is left for whoever submitted the application."""
-
-    def dumps(self) -> str:
-        """Return it as JSON."""
-
-
 def carry_out(
     name: str,
     description: str | None,
     load: Callable[[str], Plan],
-    run: Callable[[SparkSession, Plan, Mapping[str, str]], Result | None],
+    run: Callable[[SparkSession, Plan, Mapping[str, str]], JsonForm | None],
     *,
     leaves_result: bool = True,
     keeps: bool = False,

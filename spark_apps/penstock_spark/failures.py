@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import wraps
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -24,6 +24,8 @@ from pyspark.sql import SparkSession
 from penstock.conditions import Directive
 from penstock.engine.failure import EngineFailure, file_of
 from penstock.errors import LakeError, PenstockError
+from penstock.jobs.application import LakePlan
+from penstock.jobs.copy_plan import CopyPlan
 from penstock.store_trouble import Trouble, trouble_of, trouble_of_os
 
 _LONGEST_CHAIN = 20
@@ -69,13 +71,6 @@ class OwnFailureError(LakeError):
         super().__init__(slug, message)
         self.cause = cause
         self.refused = refused
-
-
-class Plan(Protocol):
-    """What a plan says of whose it is."""
-
-    @property
-    def pipeline(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -150,7 +145,7 @@ def named(
     return work
 
 
-def of_the_run(error: Exception, spark: SparkSession, plan: Plan) -> LakeError | None:
+def of_the_run(error: Exception, spark: SparkSession, plan: CopyPlan | LakePlan) -> LakeError | None:
     """Return an error that concerns the whole run under its name, None for one that has none."""
     known = _known(error, spark, plan.pipeline)
     slug, advice = _slug(known)
