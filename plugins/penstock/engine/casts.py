@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from penstock.engine.duck import duck_type, literal
+from penstock.engine.duck import duck_type, listing, literal
 from penstock.values.lake_types import STRING, decimal_digits, describe, element_type
 
 Cast = Callable[[str], str]
@@ -35,6 +35,19 @@ def cast_to(text: str, lake_type: str) -> str:
         precision, scale = digits
         return _decimal(text, lake_type, only_fraction=precision == scale)
     return CASTS[lake_type](text)
+
+
+def cast_once(columns: Sequence[tuple[str, str, str]], others: Sequence[str], source: str) -> str:
+    """Return the SQL of rows of a source with `others` of its columns, and with values made of texts.
+
+    Each value is a name, the SQL of its text and its lake type. The text is computed once, as text_<name>, and cast from that name.
+    """
+    computed = [f"{text} as text_{name}" for name, text, _ in columns]
+    cast = [f"{cast_to(f'text_{name}', lake_type)} as {name}" for name, _, lake_type in columns]
+    return (
+        f"select {listing(['*', *cast])} from (\n"
+        f"select {listing([*computed, *others] or ['null as nothing'])}\nfrom {source})"
+    )
 
 
 def as_double(text: str, *, real: bool) -> str:

@@ -126,43 +126,31 @@ def _missing(order: FillOrder, missing: MissingTransaction) -> Iterator[str]:
 
 
 def _typed(db: Duck, order: FillOrder, files: Sequence[tuple[int, FileRef]]) -> str:
-    """Cast the texts of both images, each once and from its name, and keep next to them what does not fit."""
+    """Cast the texts of both images, and keep next to them what does not fit."""
     _, first = files[0]
     names = casts.file_names([field.name for field in order.fields])
     places = {name: at for at, name in enumerate(first.columns, start=1)}
     there = [(at, field, places[field.name]) for at, field in enumerate(order.fields) if field.name in places]
     texts = [
-        f"{_text(f'struct_extract_at({image}, {place})', field, first)} as {image}{at}"
+        (f"{image}{at}", _text(f"struct_extract_at({image}, {place})", field, first), field.lake_type)
         for image in IMAGES
         for at, field, place in there
     ]
-    typed = [
-        f"{casts.cast_to(f'{image}{at}', field.lake_type)} as typed_{image}{at}"
-        for image in IMAGES
-        for at, field, _ in there
-    ]
     made = []
     for image in IMAGES:
-        values = {at: f"typed_{image}{at}" for at, _, _ in there}
+        values = {at: f"{image}{at}" for at, _, _ in there}
         fields = ", ".join(
             f"{literal(name)}: {values.get(at, f'cast(null as {duck_type(field.lake_type)})')}"
             for at, (name, field) in enumerate(zip(names, order.fields, strict=True))
         )
-        checked = [(field.name, f"{image}{at}", values[at], field.lake_type) for at, field, _ in there]
+        checked = [(field.name, f"text_{values[at]}", values[at], field.lake_type) for at, field, _ in there]
         made.append(f"case when {image} is not null then {{{fields}}} end as {image}")
         made.append(f"{casts.misfits(checked)} as {image}_misfits")
     plain = [name for name, _ in PLAIN_COLUMNS if name not in ("era", UNKNOWN)]
-    own = ", ".join(["era", *plain, UNKNOWN])
-    return (
-        f"select {own}, {listing(made)} from (\n"
-        f"select {listing([own, *IMAGES, *typed, *_names(there)])} from (\n"
-        f"select {first.era}::integer as era, {listing([*plain, f'unchanged as {UNKNOWN}', *IMAGES, *texts])}\n"
-        f"from read_parquet({db.landed(file.uri for _, file in files)}, hive_partitioning = false) where {order.condition}))"
-    )
-
-
-def _names(there: Sequence[tuple[int, ImageField, int]]) -> list[str]:
-    return [f"{image}{at}" for image in IMAGES for at, *_ in there]
+    known = [f"{first.era}::integer as era", *plain, f"unchanged as {UNKNOWN}", *IMAGES]
+    landed = db.landed(file.uri for _, file in files)
+    source = f"read_parquet({landed}, hive_partitioning = false) where {order.condition}"
+    return f"select {listing(['era', *plain, UNKNOWN, *made])} from ({casts.cast_once(texts, known, source)})"
 
 
 def _text(text: str, field: ImageField, file: FileRef) -> str:

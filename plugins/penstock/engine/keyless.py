@@ -133,13 +133,9 @@ def _places(db: Duck, order: MergeOrder) -> tuple[Places, Places]:
     ours.append(f"{casts.distinguishable('misfits', MISFITS.type)} as em")
     theirs = [f"{casts.distinguishable(f't{i}', types[i])} as e{i}" for i in every]
     theirs.append(f"{casts.distinguishable('tm', MISFITS.type)} as em")
-    same = " and ".join(f"t.{name} is not distinct from s.{name}" for name in [*(f"e{i}" for i in every), "em"])
-    db.execute(
-        "create or replace temp table matched as "
-        "select t.file_index::bigint as file, t.file_row_number as position, s.row, s.wanted\n"
-        f"from (select file_index, file_row_number, {', '.join(theirs)} from {target.scan_sql(db, order, every)}) t\n"
-        f"join (select rowid as row, -net as wanted, {', '.join(ours)} from net where net < 0) s on {same}"
-    )
+    same = [f"t.{name} is not distinct from s.{name}" for name in [*(f"e{i}" for i in every), "em"]]
+    source = f"select rowid as row, -net as wanted, {', '.join(ours)} from net where net < 0"
+    target.find(db, order, every, theirs, source, same, "s.row, s.wanted")
     gone = target.leave_out_gone(db, order)
     nth = "row_number() over (partition by row order by file, position)"
     return target.places(db, f"select file, position from matched qualify {nth} <= wanted"), gone

@@ -51,7 +51,7 @@ def match(db: Duck, changes: Changes) -> None:
     are compared in a form that is as exact. A key that can misfit is NULL where it does not fit, and its text is compared too.
     """
     order = changes.order
-    source, target, on = ["rowid as touched", "first"], ["file_index", "file_row_number"], []
+    source, target, on = ["rowid as touched", "first"], list[str](), list[str]()
     for name, position in zip(key_names(changes), order.keys, strict=True):
         column = order.columns[position]
         if column.always_fits:
@@ -65,11 +65,23 @@ def match(db: Duck, changes: Changes) -> None:
         target.append(f"{distinguishable(f't{position}', column.lake_type)} as c{position}")
         target.append(f"tm[{literal(column.name)}] as m{position}")
         on += [f"t.c{position} is not distinct from s.c{position}", f"t.m{position} is not distinct from s.m{position}"]
+    find(db, order, order.keys, target, f"select {', '.join(source)} from touched", on, "touched, first")
+
+
+def find(
+    db: Duck,
+    order: MergeOrder,
+    positions: Iterable[int],
+    values: Sequence[str],
+    source: str,
+    on: Sequence[str],
+    kept: str,
+) -> None:
+    """Make the table `matched`: the places of the table's rows `t`, of these values, that meet rows `s` of a source, with what is kept of those."""
     db.execute(
-        "create or replace temp table matched as "
-        "select t.file_index::bigint as file, t.file_row_number as position, s.touched, s.first\n"
-        f"from (select {', '.join(target)} from {scan_sql(db, order, order.keys)}) t\n"
-        f"join (select {', '.join(source)} from touched) s on {' and '.join(on)}"
+        f"create or replace temp table matched as select t.file as file, t.position as position, {kept}\n"
+        f"from (select file_index::bigint as file, file_row_number as position, {', '.join(values)} "
+        f"from {scan_sql(db, order, positions)}) t\njoin ({source}) s on {' and '.join(on)}"
     )
 
 

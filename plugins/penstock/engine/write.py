@@ -8,13 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.engine import casts, transforms
-from penstock.engine.duck import Duck, identifier, listing, literal
+from penstock.engine.duck import Duck, identifier, literal
 from penstock.engine.order import Layout, LayoutField, MergeOrder, NewFile, Storage, Written
 from penstock.errors import LakeError
 from penstock.lake.columns import MISFITS
 
-NOTHING = "null as nothing"
-"""What to select of a table without columns."""
 _PARTITION = "penstock_partition"
 _IN_FOLDER = re.compile(r"(?:penstock_partition_*=(\d+)/)?[^/]+$")
 
@@ -22,18 +20,13 @@ _IN_FOLDER = re.compile(r"(?:penstock_partition_*=(\d+)/)?[^/]+$")
 def typed(order: MergeOrder, source: str, texts: Mapping[int, str], others: Sequence[str] = ()) -> str:
     """Return the SQL of rows with the columns c0, c1, ... and `misfits`, made of the texts that are given by position.
 
-    `others` are names of the source that the rows keep. Each text is computed once, and each cast from its name.
+    `others` are names of the source that the rows keep.
     """
     columns = order.columns
-    computed = [f"{text} as x{i}" for i, text in texts.items()]
-    cast = [f"{casts.cast_to(f'x{i}', columns[i].lake_type)} as c{i}" for i in texts]
-    checked = [(columns[i].name, f"x{i}", f"c{i}", columns[i].lake_type) for i in texts]
+    rows = casts.cast_once([(f"c{i}", text, columns[i].lake_type) for i, text in texts.items()], others, source)
+    checked = [(columns[i].name, f"text_c{i}", f"c{i}", columns[i].lake_type) for i in texts]
     kept = [*(f"c{i}" for i in texts), *others, f"{casts.misfits(checked)} as misfits"]
-    return (
-        f"select {', '.join(kept)} from (\n"
-        f"select {listing(['*', *cast])} from (\n"
-        f"select {listing([*computed, *others] or [NOTHING])}\nfrom {source}))"
-    )
+    return f"select {', '.join(kept)} from ({rows})"
 
 
 @dataclass(frozen=True)

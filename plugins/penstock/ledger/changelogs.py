@@ -7,7 +7,7 @@ past the interval's end; and it can be filled as long as its windows are there.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -168,9 +168,5 @@ class Changelogs(Part):
 
 def _history(transaction: Transaction, name: str) -> HistoryRecord:
     find(transaction, name)
-    ((era, position, state, captured, known_from, from_the_start, known_era),) = transaction.rows(
-        "changelogs/history", name=name
-    )
-    return HistoryRecord(
-        era, position, state, captured, known_from, from_the_start, known_era, tuple(gaps(transaction, name))
-    )
+    (known,) = transaction.records(HistoryRecord, "changelogs/history", name=name)
+    return replace(known, gaps=tuple(gaps(transaction, name)))
