@@ -116,6 +116,11 @@ class IcebergTable:
         return passed + [snapshot for _, snapshot in history[-1:]]
 
 
+def totals(snapshot: Any, *names: str) -> tuple[int, ...]:
+    """Return totals of a snapshot's summary: of `records`, `data-files` and so on."""
+    return tuple(int(snapshot.summary().get(f"total-{name}") or 0) for name in names)
+
+
 def _ids(field: Mapping[str, Any]) -> tuple[int, ...]:
     inner = field["type"] if isinstance(field["type"], dict) else {}
     return (field["id"], *(inner[part] for part in _INNER if part in inner))

@@ -20,7 +20,7 @@ from penstock.lake import properties
 from penstock.lake.columns import Evolution, numbers_text
 from penstock.shapes.mirror_column import MirrorColumn
 from penstock_spark import table_layout
-from penstock_spark.iceberg_table import IcebergTable
+from penstock_spark.iceberg_table import IcebergTable, totals
 from penstock_spark.lake_table import METADATA_PARSER, LakeTable, commit_marked, next_metadata_name
 from penstock_spark.session import java
 from penstock_spark.table_layout import unsupported
@@ -78,7 +78,7 @@ class Staging:
     def many_files(self) -> bool:
         """Return whether main has so many data files that leaving some out is worth a look at the batch's keys."""
         head = self._head()
-        return head is not None and int(head.summary().get("total-data-files") or 0) > FEW_FILES
+        return head is not None and totals(head, "data-files")[0] > FEW_FILES
 
     def plan_files(self, bounds: Mapping[str, tuple[int, int]]) -> None:
         """Learn which data files main has, without those that hold no row within these bounds of columns.
@@ -233,11 +233,7 @@ class Staging:
 
     def size(self) -> TableSize:
         """Return what the transaction's last snapshot says of the table's size."""
-        summary = self._head().summary()
-        rows, gone, files, size = (
-            int(summary.get(f"total-{name}") or 0)
-            for name in ("records", "position-deletes", "data-files", "files-size")
-        )
+        rows, gone, files, size = totals(self._head(), "records", "position-deletes", "data-files", "files-size")
         return TableSize(rows - gone, files, size)
 
     def data_file(self, new: NewFile) -> Any:

@@ -14,7 +14,6 @@ from functools import partial
 from pyspark.sql import SparkSession
 
 from penstock.contract.manifest import microseconds
-from penstock.contract.schema import CONTRACT_VERSION
 from penstock.engine import changelog as engine
 from penstock.engine.files import Files
 from penstock.engine.order import Column, NewFile, Resources
@@ -27,7 +26,7 @@ from penstock_spark import stores, table_layout
 from penstock_spark.executors import Executors, stays_in_driver
 from penstock_spark.iceberg_table import IcebergTable
 from penstock_spark.lake_table import LakeTable
-from penstock_spark.landing import check_contract
+from penstock_spark.landing import check_changes
 from penstock_spark.outcome import outcome
 from penstock_spark.staging import Staging
 
@@ -75,8 +74,7 @@ def _fill(
     whole = staged.whole({"committed_at": (start, end - 1)})
     wanted = _order(plan, order, staged, whole, threads)
     reached = stores.task_files(session, plan, environment, there.folder)
-    for file in order.files:
-        check_contract(session, file.uri, CONTRACT_VERSION)
+    check_changes(session, order.files)
     removed = engine.remove(wanted, reached)
     files = _write(session, wanted, reached)
     if not (files or removed.vectors or whole):

@@ -14,7 +14,7 @@ from penstock.errors import LakeError
 from penstock.jobs.maintenance_plan import Figures, MaintenanceOrder, MaintenancePlan, TableReport
 from penstock.jobs.pointers import place_of
 from penstock.lake.names import owns_folder
-from penstock_spark.iceberg_table import IcebergTable
+from penstock_spark.iceberg_table import IcebergTable, totals
 from penstock_spark.lake_table import LakeTable
 from penstock_spark.session import java
 
@@ -79,20 +79,10 @@ class TableMaintenance:
         snapshots = sum(1 for _ in loaded.snapshots())
         if snapshot is None:
             return Figures(0, 0, 0, 0, 0, snapshots, 0)
-        summary = snapshot.summary()
-        totals = {
-            name: int(summary.get(f"total-{name}") or 0)
-            for name in ("data-files", "files-size", "records", "delete-files", "position-deletes")
-        }
-        return Figures(
-            files=totals["data-files"],
-            bytes=totals["files-size"],
-            rows=totals["records"] - totals["position-deletes"],
-            delete_files=totals["delete-files"],
-            deleted_rows=totals["position-deletes"],
-            snapshots=snapshots,
-            manifests=int(snapshot.allManifests(loaded.io()).size()),
-        )
+        files, size, rows, gone = totals(snapshot, "data-files", "files-size", "records", "position-deletes")
+        (delete_files,) = totals(snapshot, "delete-files")
+        manifests = int(snapshot.allManifests(loaded.io()).size())
+        return Figures(files, size, rows - gone, delete_files, gone, snapshots, manifests)
 
     # --- the steps ----------------------------------------------------------------------------------
 

@@ -131,22 +131,17 @@ class LakeReader:
         from pyiceberg.exceptions import NoSuchTableError  # noqa: PLC0415
 
         try:
-            with _readable(target):
+            with _answering(), _readable(target):
                 return LakeTable(self.catalog.load_table(target), snapshot_id)
         except NoSuchTableError:
             return None
-        except SQLAlchemyError as error:
-            raise _unreachable(error) from None
 
     def drop(self, target: Target) -> None:
         """Take a table's name away, if it is there; its files stay (`penstock.flow.load.run.discard` sees to them). Raises LakeError."""
         from pyiceberg.exceptions import NoSuchTableError  # noqa: PLC0415
 
-        try:
-            with suppress(NoSuchTableError):
-                self.catalog.drop_table(target)
-        except SQLAlchemyError as error:
-            raise _unreachable(error) from None
+        with _answering(), suppress(NoSuchTableError):
+            self.catalog.drop_table(target)
 
 
 @contextmanager
@@ -154,10 +149,8 @@ def lake_reader(catalog: str, properties: Mapping[str, str]) -> Iterator[LakeRea
     """Open a catalog by the name that Spark knows it by, which is part of every table's key; raises LakeError."""
     from pyiceberg.catalog import load_catalog  # noqa: PLC0415
 
-    try:
+    with _answering():
         opened = load_catalog(catalog, **properties)
-    except SQLAlchemyError as error:
-        raise _unreachable(error) from None
     try:
         yield LakeReader(opened)
     finally:
@@ -198,9 +191,13 @@ def _readable(target: Target) -> Iterator[None]:
         ) from error
 
 
-def _unreachable(error: SQLAlchemyError) -> LakeError:
-    # the driver's own message may repeat the address with the password in it
-    return LakeError(
-        "catalog-unreachable",
-        f"expected the catalog's database to answer, got {type(error).__name__}; check the connection of the catalog",
-    )
+@contextmanager
+def _answering() -> Iterator[None]:
+    """Turn what the catalog's database makes the reader raise into LakeError("catalog-unreachable")."""
+    try:
+        yield
+    except SQLAlchemyError as error:  # whose own message may repeat the address with the password in it
+        raise LakeError(
+            "catalog-unreachable",
+            f"expected the catalog's database to answer, got {type(error).__name__}; check the connection of the catalog",
+        ) from None
