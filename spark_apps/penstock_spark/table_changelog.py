@@ -129,7 +129,7 @@ def _order(
 def _create(plan: ChangelogPlan, order: ChangelogTable, table: LakeTable) -> IcebergTable:
     known = properties.for_new_table(plan.pipeline, plan.table_properties, plan.era)
     table.create(changelog.changelog_columns(order.columns), known, changelog.PARTITIONED_BY)
-    table.session.sql(changelog.order_rows(table.sql_name))
+    table.session.sql(f"alter table {table.sql_name} write locally ordered by {changelog.ORDERED_BY}")
     return IcebergTable(table.load())
 
 

@@ -1,4 +1,4 @@
-"""A batch over many tasks leads to what one task makes of it, whatever the history: moves, chains, holes, bags."""
+"""A batch over many tasks: how it is divided, and that it counts and refuses as one task does (what it leads to: test_histories)."""
 
 from collections import Counter
 from dataclasses import replace
@@ -12,19 +12,9 @@ from penstock.engine.order import Column, Layout, MergeOrder, TargetFile
 from penstock.engine.task import Shape
 from tests.engine.folder_lake import FolderLake
 from tests.spark import merged_histories
-from tests.spark import outcomes as scenario_outcomes
 from tests.spark.histories import UNCHANGED, D, Event, I, U, tx
-from tests.spark.outcomes import Outcome
 from tests.spark.random_histories import KeyedHistories
-from tests.spark.scenarios import SCENARIOS, Scenario
 from tests.spark.workbench import column
-
-SHAPES = [
-    pytest.param(Shape(3, 1, 2), marks=pytest.mark.slow),
-    pytest.param(Shape(1, 3, 3), marks=pytest.mark.slow),
-    Shape(3, 2, 1),
-]
-
 
 KEYED = MergeOrder((Column("k", "int", (1,), key=True),), (), (), (), Layout("file:///t"), identity="d")
 WITHOUT_KEY, COPIED = replace(KEYED, columns=()), replace(KEYED, copy=True)
@@ -78,41 +68,6 @@ def test_landed_rows_are_divided_evenly(like: MergeOrder, rows: tuple[int, ...],
     found = task._landed_groups(order(like, rows), 2)
 
     assert [[(int(each.uri), each.only) for each in group] for group in found] == groups
-
-
-@pytest.fixture(scope="module")
-def outcomes(tmp_path_factory: pytest.TempPathFactory) -> list[Outcome]:
-    return scenario_outcomes.outcomes(FolderLake(tmp_path_factory.mktemp("lake"), shape=Shape(3, 2, 2)))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
-def test_a_split_batch_leads_to_what_the_stream_says(scenario: Scenario, outcomes: list[Outcome]) -> None:
-    assert scenario_outcomes.end(scenario, outcomes) == scenario_outcomes.expected_end(scenario, outcomes)
-
-
-@pytest.mark.slow
-def test_a_split_batch_counts_what_met_no_row_or_one_too_many(outcomes: list[Outcome]) -> None:
-    for names, counted, judged in scenario_outcomes.conflicts(outcomes):
-        assert counted == judged, names
-
-
-@pytest.mark.parametrize("full", [False, True], ids=["with the key as old image", "with the row as old image"])
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_random_histories_of_keyed_tables_end_as_the_judge_says(
-    folder_lake: FolderLake, shape: Shape, full: bool
-) -> None:
-    folder_lake.shape = shape
-
-    for batch in merged_histories.keyed(folder_lake, 20262, histories=150, batches=3, per_batch=300, full=full):
-        assert batch.found == batch.expected, batch.name
-
-
-def test_random_histories_of_tables_without_a_key_end_as_the_judge_says(folder_lake: FolderLake) -> None:
-    folder_lake.shape = Shape(2, 2, 2)
-
-    for batch in merged_histories.bag(folder_lake, 20263, histories=60, batches=3, per_batch=400):
-        assert batch.found == batch.expected, batch.name
 
 
 @pytest.mark.slow

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import duckdb
 
-from penstock.store_trouble import Trouble, trouble_of, trouble_of_os
+from penstock.store_trouble import Trouble, trouble_of
 
 _FILE = re.compile(r"[^\s\"'(\[,]+\.(?:parquet|puffin|avro|metadata\.json)\b")
 _PARTITION = re.compile(r"=[^/]*(?=/)")
@@ -27,17 +28,12 @@ class EngineFailure(Exception):  # noqa: N818  # `kind` names the error
         super().__init__(f"{kind}{f' at {file}' if file else ''}")
 
     def __reduce__(self) -> tuple[object, tuple[object, ...]]:
-        return _made, (self.kind, self.file, self.unreadable, self.trouble)
+        return partial(EngineFailure, unreadable=self.unreadable, trouble=self.trouble), (self.kind, self.file)
 
     @classmethod
     def at(cls, location: str, kind: str) -> EngineFailure:
         """Return the failure to read a file of the lake."""
         return cls(kind, shown(location), unreadable=True)
-
-    @classmethod
-    def of_store(cls, error: OSError, location: str) -> EngineFailure:
-        """Return the failure of a store at a file."""
-        return cls(type(error).__name__, shown(location), unreadable=True, trouble=trouble_of_os(error))
 
     @classmethod
     def of(cls, error: duckdb.Error) -> EngineFailure:
@@ -65,7 +61,3 @@ def file_of(text: str) -> str | None:
 def shown(location: str) -> str:
     """Return a location without the values of partitions, which are values of rows."""
     return _PARTITION.sub("=..", location)
-
-
-def _made(kind: str, file: str | None, unreadable: bool, trouble: Trouble | None) -> EngineFailure:
-    return EngineFailure(kind, file, unreadable=unreadable, trouble=trouble)

@@ -14,7 +14,8 @@ import duckdb
 from pyarrow import fs
 
 from penstock.engine.duck_files import DuckFiles
-from penstock.engine.failure import EngineFailure
+from penstock.engine.failure import EngineFailure, shown
+from penstock.store_trouble import trouble_of_os
 
 _ON_DISK = ("file://", "file:")
 
@@ -78,7 +79,8 @@ def _store_failures(location: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise EngineFailure.of_store(error, location) from None
+        trouble = trouble_of_os(error)
+        raise EngineFailure(type(error).__name__, shown(location), unreadable=True, trouble=trouble) from None
 
 
 @dataclass(frozen=True)

@@ -61,8 +61,3 @@ def united(present: Sequence[LakeColumn], wanted: Sequence[LakeColumn]) -> tuple
         asked[each.name] if each.name in asked and wider(each.type, asked[each.name].type) else each for each in present
     )
     return (*kept, *(column for column in wanted if column.name not in there))
-
-
-def order_rows(table: str) -> str:
-    """Return the statement that keeps a changelog's files in commit order."""
-    return f"alter table {table} write locally ordered by {ORDERED_BY}"

@@ -66,9 +66,10 @@ def sweep(ctx: Context, runs_before: datetime) -> tuple[int, int]:
     runs = zone.folders(layout.runs_folder(name))
     parts = {folder: zone.list(folder) for folder in copies}
     needed = ctx.ledger.maintenance.needed_landed(name)
+    known_copies = {copy.copy_id for copy in needed.copies if copy.copy_id is not None} | needed.fetches
     dead = [
         *_unknown(windows, (layout.range_folder(name, from_, upto) for from_, upto, _ in needed.windows)),
-        *_unknown(copies, (layout.copy_folder(name, id) for id in _copy_ids(needed) | needed.fetches)),
+        *_unknown(copies, (layout.copy_folder(name, id) for id in known_copies)),
         *_unread(runs, needed, runs_before),
     ]
     files = [
@@ -79,10 +80,6 @@ def sweep(ctx: Context, runs_before: datetime) -> tuple[int, int]:
     for path in files:
         zone.delete(path)
     return len(dead), len(files)
-
-
-def _copy_ids(needed: Needed) -> frozenset[str]:
-    return frozenset(copy.copy_id for copy in needed.copies if copy.copy_id is not None)
 
 
 def _unknown(found: Iterable[str], known: Iterable[str]) -> list[str]:
