@@ -281,9 +281,7 @@ def _record(ctx: Context, table: SourceTable) -> TableRecord:
 
 def _by_table(found: Sequence[TableOutcome]) -> list[TableOutcome]:
     """Put what concerns one name together: a table may leave and another of its name join."""
-    by_name: dict[str, list[TableOutcome]] = {}
-    for one in found:
-        by_name.setdefault(one.table, []).append(one)
+    by_name = {one.table: [each for each in found if each.table == one.table] for one in found}
     return [
         TableOutcome(
             table,

@@ -8,9 +8,10 @@ from dataclasses import asdict
 from typing import Any
 
 from penstock.flow.trial.outcomes import PIPELINE, TableOutcome
-from penstock.flow.trial.run import CopyCost, Trial
+from penstock.flow.trial.run import Trial
+from penstock.ledger.table_records import LoadRecord
 from penstock.shapes.steps import ORDER, Outcome
-from penstock.units import size, span
+from penstock.units import several, size, span
 
 _EXIT_STATUS: Mapping[Outcome, int] = {"free": 0, "copies": 1, "pauses": 2, "loses": 2}
 _SAID = {
@@ -37,7 +38,7 @@ def lines(trial: Trial) -> Iterator[str]:
         yield f"{table.outcome.upper():7} {table.table}{now}"
         for change in table.changes:
             yield f"        {change.rule}: {change.text}"
-            yield f"          cost     {change.cost}{_figures(trial.costs.get(table.table)) if table.copied else ''}"
+            yield f"          cost     {change.cost}{_figures(trial, table.table) if table.copied else ''}"
             yield f"          readers  see {change.readers}"
     yield ""
     for note in trial.notes:
@@ -60,7 +61,7 @@ def plain(trial: Trial) -> dict[str, Any]:
 
 
 def _plain(trial: Trial, table: TableOutcome) -> dict[str, Any]:
-    cost = trial.costs.get(table.table) if table.copied else None
+    copy = trial.copies.get(table.table)
     return {
         "table": table.table,
         "outcome": table.outcome,
@@ -69,10 +70,10 @@ def _plain(trial: Trial, table: TableOutcome) -> dict[str, Any]:
         "copy": None
         if not table.copied
         else {
-            "bytes": cost.bytes if cost else None,
-            "last_rows": cost.rows if cost else None,
-            "last_minutes": round(cost.seconds / 60, 1) if cost and cost.seconds is not None else None,
-            "last_at": cost.finished_at.isoformat() if cost and cost.finished_at else None,
+            "bytes": trial.sizes.get(table.table),
+            "last_rows": copy.rows if copy else None,
+            "last_minutes": round(_seconds(copy) / 60, 1) if copy else None,
+            "last_at": copy.copied_at.isoformat() if copy and copy.copied_at else None,
         },
     }
 
@@ -81,22 +82,25 @@ def _worst_first(trial: Trial) -> list[TableOutcome]:
     return sorted(trial.tables, key=lambda table: (-ORDER.index(table.outcome), table.table))
 
 
-def _figures(cost: CopyCost | None) -> str:
-    known = [] if cost is None or cost.bytes is None else [f"{size(cost.bytes)} at the source"]
-    if cost is not None and cost.finished_at is not None:
+def _figures(trial: Trial, table: str) -> str:
+    known = [f"{size(trial.sizes[table])} at the source"] if table in trial.sizes else []
+    if copy := trial.copies.get(table):
         known.append(
-            f"its last copy, of {cost.finished_at:%Y-%m-%d}, had {cost.rows:,} rows and took {span(cost.seconds)}"
+            f"its last copy, of {copy.copied_at:%Y-%m-%d}, had {copy.rows:,} rows and took {span(_seconds(copy))}"
         )
     return f": {'; '.join(known)}" if known else ", of unknown size"
+
+
+def _seconds(copy: LoadRecord) -> float:
+    """Return the time from the snapshot until the table was copied, with the tables that were copied with it."""
+    if copy.copied_at is None or copy.copy_started_at is None:
+        return 0.0
+    return (copy.copied_at - copy.copy_started_at).total_seconds()
 
 
 def _summary(trial: Trial) -> str:
     if any(table.table == PIPELINE for table in trial.tables):
         return f"{PIPELINE} stops"
     counts = Counter(table.outcome for table in trial.tables)
-    said = [_SAID[outcome].format(_tables(counts[outcome])) for outcome in reversed(ORDER) if counts[outcome]]
-    return ", ".join([*said, f"{_tables(trial.unchanged)} unchanged"])
-
-
-def _tables(count: int) -> str:
-    return f"{count} table{'' if count == 1 else 's'}"
+    said = [_SAID[outcome].format(several(counts[outcome], "table")) for outcome in reversed(ORDER) if counts[outcome]]
+    return ", ".join([*said, f"{several(trial.unchanged, 'table')} unchanged"])

@@ -5,11 +5,11 @@ Nothing is changed at the source, in the ledger or in the lake. What is decided 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 
 from penstock.config.connections import Connection
@@ -45,23 +45,10 @@ class Scratch:
 
 
 @dataclass(frozen=True, slots=True)
-class CopyCost:
-    """Hold the size of a table at the source in bytes, and rows, seconds and end of its last copy; None is unknown.
-
-    The seconds are those from the snapshot until the table was copied, with the tables that were copied with it.
-    """
-
-    bytes: int | None = None
-    rows: int | None = None
-    seconds: float | None = None
-    finished_at: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Trial:
     """Hold what files mean for each table that they change, how many they leave alone, and on which servers that was seen.
 
-    `costs` are those of a copy, by table; `paused` are the tables that wait for one anyway.
+    `sizes` are bytes at the source and `copies` the last ones, by table; `paused` are the tables that wait for one anyway.
     """
 
     files: tuple[str, ...]
@@ -69,7 +56,8 @@ class Trial:
     scratch: str
     tables: tuple[TableOutcome, ...]
     unchanged: int
-    costs: Mapping[str, CopyCost]
+    sizes: Mapping[str, int]
+    copies: Mapping[str, LoadRecord]
     paused: frozenset[str]
     notes: tuple[str, ...]
 
@@ -140,7 +128,7 @@ def try_files(ctx: Context, files: Sequence[Path], scratch: Scratch) -> Trial:
             log = snapshots.read_log(conn, token)
     tables = outcomes(Migration(ctx, before.found, after.found, after.alteration, blank, log))
     notes += snapshots.left_to_owner(ctx, before, after)
-    costs, paused, unknown = _costs(ctx, source.tables if source else ())
+    copies, paused, unknown = _copies(ctx)
     return Trial(
         files=tuple(file.name for file in files),
         source=f"{ctx.source.host}:{ctx.source.port}/{ctx.source.database}, PostgreSQL {source.server.version}"
@@ -149,7 +137,8 @@ def try_files(ctx: Context, files: Sequence[Path], scratch: Scratch) -> Trial:
         scratch=f"PostgreSQL {version}",
         tables=tuple(tables),
         unchanged=_unchanged(before.found, tables),
-        costs=costs,
+        sizes={table.qualified: table.bytes for table in (source.tables if source else ())},
+        copies=copies,
         paused=paused,
         notes=(*notes, *unknown),
     )
@@ -212,26 +201,17 @@ def _checked(source: _Source | None, before: CatalogSnapshot, complaints: Sequen
     return [*notes, f"left out of the scratch database: {said}"] if said else notes
 
 
-def _costs(ctx: Context, tables: Iterable[SourceTable]) -> tuple[dict[str, CopyCost], frozenset[str], list[str]]:
-    """Ask source and ledger for costs, and for paused tables; a ledger that cannot be asked leaves figures out, and a note says so."""
-    sizes = {table.qualified: CopyCost(bytes=table.bytes) for table in tables}
+def _copies(ctx: Context) -> tuple[dict[str, LoadRecord], frozenset[str], list[str]]:
+    """Ask the ledger for each table's last copy, and for paused tables; one that cannot be asked leaves figures out, and a note says so."""
     try:
         records = [record for record in ctx.ledger.tables.all(ctx.name) if record.state != "dropped"]
-        last = _last(ctx.ledger.loads.copies(ctx.name))
+        done = [
+            (copy.copied_at, copy)
+            for copy in ctx.ledger.loads.copies(ctx.name)
+            if copy.copied_at and copy.copy_started_at
+        ]
     except (ConfigError, LedgerError) as error:
-        return sizes, frozenset(), [f"the ledger did not say what earlier copies took: {error.message}"]
+        return {}, frozenset(), [f"the ledger did not say what earlier copies took: {error.message}"]
+    last = {copy.oid: copy for _, copy in sorted(done, key=itemgetter(0))}
     known = {record.qualified: last[record.oid] for record in records if record.oid in last}
-    found = {name: _cost(sizes.get(name), known.get(name)) for name in sizes.keys() | known.keys()}
-    return found, frozenset(record.qualified for record in records if record.state == "paused"), []
-
-
-def _last(copies: Iterable[LoadRecord]) -> dict[int, LoadRecord]:
-    done = [copy for copy in copies if copy.copied_at is not None]
-    return {copy.oid: copy for copy in sorted(done, key=lambda copy: copy.copied_at or copy.started_at)}
-
-
-def _cost(size: CopyCost | None, copy: LoadRecord | None) -> CopyCost:
-    heap = size.bytes if size else None
-    if copy is None or copy.copied_at is None or copy.copy_started_at is None:
-        return CopyCost(bytes=heap)
-    return CopyCost(heap, copy.rows, (copy.copied_at - copy.copy_started_at).total_seconds(), copy.copied_at)
+    return known, frozenset(record.qualified for record in records if record.state == "paused"), []
