@@ -40,7 +40,8 @@ class Recorder:
         fixtures = getattr(item, "_fixtureinfo").name2fixturedefs.values()  # noqa: B009  # of pytest's own
         test = self.tests[item.nodeid]
         test["lines"] = self.now.union(*(self.shared.get(id(each), set()) for defs in fixtures for each in defs))
-        test["needs"] = 0 if item.get_closest_marker("unit") else 2 if item.get_closest_marker("spark") else 1
+        needs_spark = "spark" in getattr(item, "fixturenames", ())
+        test["needs"] = 0 if item.get_closest_marker("unit") else 2 if needs_spark else 1
         return result
 
     @pytest.hookimpl(wrapper=True)
