@@ -15,7 +15,7 @@ from penstock.config.dags import MAIN_JOB, WHEN
 from penstock.config.files import clashes, find_pipeline, read_folder
 from penstock.config.model import Pipeline
 from penstock.config.paths import environment, folder
-from penstock.orchestration import lineage_facets, links
+from penstock.orchestration import lineage, links
 from penstock.orchestration.tasks import FailureNotice, log
 
 VERBS = (
@@ -66,7 +66,7 @@ def dags(verb: str, build: Callable[[Pipeline], DAG]) -> dict[str, DAG]:
 
 def _linked(dag: DAG) -> DAG:
     links.attach(dag)
-    lineage_facets.attach(dag)
+    lineage.attach(dag)
     return dag
 
 

@@ -1,77 +1,71 @@
-"""What a task has read and written, as datasets that OpenLineage knows, with the LSNs and rows between: plain data.
+"""What a task has read and written, as datasets of OpenLineage, with the LSNs and rows between.
 
-It is noted only where the OpenLineage provider listens, and its facets are made in `lineage_facets.py` when it asks. No
-failure of it is a failure of the task.
+It is noted only where the OpenLineage provider listens: then its packages are there, and nobody else imports them. No failure of it is
+a failure of the task.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from penstock.flow.capture.run import CaptureReport
-from penstock.flow.context import Context
-from penstock.lake.names import folder_of
-from penstock.ledger.records import CutRecord, TableWork
-from penstock.ledger.table_records import TableRecord
-from penstock.lsn import Lsn
-from penstock.orchestration.airflow_internals import is_lineage_wanted
+from airflow.sdk import DAG
+
+if TYPE_CHECKING:
+    from penstock.flow.capture.run import CaptureReport
+    from penstock.flow.context import Context
+    from penstock.ledger.records import CutRecord, TableWork
+    from penstock.ledger.table_records import TableRecord
+    from penstock.lsn import Lsn
 
 FILE = "file"
+RUN_FACET = "penstock_run"
+_STORAGE = "iceberg"
 
 
 @dataclass(frozen=True, slots=True)
-class Dataset:
-    """Name one dataset by OpenLineage's conventions; `fields` are its columns with their types.
+class Done:
+    """Say what one task has done to the tables of a pipeline, by name; `counts` are by kind.
 
-    `copies` is the dataset of which each field has the values of the one with the same name; `link` is the table's name in its
-    catalog, which stays when its folder changes.
+    Its changes went from the source to the landing zone, or as far as the lake: then `written` counts the rows that its tables got.
     """
 
-    namespace: str
-    name: str
-    fields: tuple[tuple[str, str], ...] = ()
-    copies: Dataset | None = None
-    link: tuple[str, str] | None = None
-    rows: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Lineage:
-    """Say what one task has done: `tables` has the counts per table."""
-
-    pipeline: str
-    inputs: tuple[Dataset, ...]
-    outputs: tuple[Dataset, ...]
     from_lsn: Lsn | None
     upto_lsn: Lsn
-    tables: Mapping[str, Mapping[str, int]]
+    tables: Mapping[str, TableRecord]
+    counts: Mapping[str, Mapping[str, int]]
+    written: Mapping[str, int] = field(default_factory=dict)
 
-    def and_then(self, later: Lineage) -> Lineage:
+    def and_then(self, later: Done) -> Done:
         """Return this and what the same task did after it."""
-        added = {name: dict(counts) for name, counts in self.tables.items()}
-        for name, counts in later.tables.items():
-            known = added.setdefault(name, {})
-            added[name] = {
-                kind: count + (0 if kind == "rows" else known.get(kind, 0)) for kind, count in counts.items()
-            }
+        counts = {name: dict(known) for name, known in self.counts.items()}
+        for name, more in later.counts.items():
+            known = counts.get(name, {})
+            counts[name] = {kind: count + (0 if kind == "rows" else known.get(kind, 0)) for kind, count in more.items()}
+        written = {name: rows + self.written.get(name, 0) for name, rows in later.written.items()}
         return replace(
             later,
-            inputs=_joined(self.inputs, later.inputs),
-            outputs=_joined(self.outputs, later.outputs),
             from_lsn=self.from_lsn,
-            tables=added,
+            tables={**self.tables, **later.tables},
+            counts=counts,
+            written={**self.written, **written},
         )
 
 
-_noted: dict[tuple[str, str, str], Lineage] = {}
+_noted: dict[tuple[str, str, str], tuple[Done, Any]] = {}
 
 
-def noted_by(ti: Any) -> Lineage | None:
-    """Return what a task of this process has noted."""
-    return _noted.get(_key(ti))
+def attach(dag: DAG) -> None:
+    """Let the OpenLineage provider, where there is one, ask every task of a DAG for its lineage."""
+    for each in dag.tasks:
+        each.get_openlineage_facets_on_complete = _facets
+
+
+def _facets(ti: Any) -> Any:
+    """Return what a task of this process has noted as the provider wants it, None where it noted nothing."""
+    return _noted.get(_key(ti), (None, None))[1]
 
 
 def captured(ctx: Context, ti: Any, report: CaptureReport) -> None:
@@ -81,62 +75,140 @@ def captured(ctx: Context, ti: Any, report: CaptureReport) -> None:
 
 def published(ctx: Context, ti: Any, cut: CutRecord, moved: Sequence[TableWork]) -> None:
     """Note what a cut has brought to the lake."""
-    _note(ctx, ti, lambda: _published(ctx, cut, {table.qualified: table for table in moved}))
+    _note(ctx, ti, lambda: _published(ctx, cut, moved))
 
 
-def _captured(ctx: Context, report: CaptureReport) -> Lineage:
+def _captured(ctx: Context, report: CaptureReport) -> Done:
     known = {table.oid: table for table in ctx.ledger.tables.all(ctx.name)}
-    changes = [(known[oid], count) for oid, count in report.changes_of.items() if oid in known]
-    return Lineage(
-        ctx.name,
-        inputs=tuple(source_dataset(ctx, table) for table, _ in changes),
-        outputs=(landing_dataset(ctx),) if changes else (),
+    changes = {known[oid].qualified: (known[oid], count) for oid, count in report.changes_of.items() if oid in known}
+    return Done(
         from_lsn=report.windows[0].from_lsn,
         upto_lsn=report.upto,
-        tables={table.qualified: {"changes": count} for table, count in changes},
+        tables={name: table for name, (table, _) in changes.items()},
+        counts={name: {"changes": count} for name, (_, count) in changes.items()},
     )
 
 
-def _published(ctx: Context, cut: CutRecord, moved: Mapping[str, TableWork]) -> Lineage:
+def _published(ctx: Context, cut: CutRecord, moved: Sequence[TableWork]) -> Done:
     known = {table.qualified: table for table in ctx.ledger.tables.all(ctx.name)}
     before = [each.lsn for each in ctx.ledger.merges.cuts(ctx.name, limit=2) if each.lsn < cut.lsn]
-    sources = {name: source_dataset(ctx, known[name]) for name in moved if name in known}
-    return Lineage(
-        ctx.name,
-        inputs=(*sources.values(), landing_dataset(ctx)) if sources else (),
-        outputs=tuple(lake_dataset(ctx, known[name], moved[name], source) for name, source in sources.items()),
+    return Done(
         from_lsn=before[0] if before else None,
         upto_lsn=cut.lsn,
-        tables={name: {**each.changes, "rows": each.rows} for name, each in moved.items()},
+        tables={each.qualified: known[each.qualified] for each in moved if each.qualified in known},
+        counts={each.qualified: {**each.changes, "rows": each.rows} for each in moved},
+        written={
+            each.qualified: each.inserts + each.updates if any(each.changes.values()) else each.rows for each in moved
+        },
     )
 
 
-def source_dataset(ctx: Context, table: TableRecord) -> Dataset:
-    """Name a table of the source as Airflow's provider of PostgreSQL does."""
+def _note(ctx: Context, ti: Any, done: Callable[[], Done]) -> None:
+    from penstock.orchestration import airflow_internals
+
+    if not airflow_internals.is_lineage_wanted():
+        return
+    try:
+        found = done()
+        before = _noted.get(_key(ti))
+        found = before[0].and_then(found) if before else found
+        _noted[_key(ti)] = found, _operator_lineage(ctx, found)
+    except Exception as error:  # the work is done: whatever is wrong here must not undo it
+        ctx.progress(f"what was done is not told to OpenLineage: {type(error).__name__}")
+
+
+def _key(ti: Any) -> tuple[str, str, str]:
+    return ti.dag_id, ti.run_id, ti.task_id
+
+
+def _operator_lineage(ctx: Context, done: Done) -> Any:
+    """Return what was done as the provider's own class."""
+    from airflow.providers.openlineage.extractors import OperatorLineage
+    from attr import define
+    from openlineage.client.event_v2 import InputDataset, OutputDataset
+    from openlineage.client.facet_v2 import RunFacet
+
+    @define
+    class PenstockRunFacet(RunFacet):
+        pipeline: str
+        fromLsn: str | None  # noqa: N815  # OpenLineage writes its names so
+        uptoLsn: str  # noqa: N815
+        tables: dict[str, dict[str, int]]
+
+    facet = PenstockRunFacet(
+        pipeline=ctx.name,
+        fromLsn=None if done.from_lsn is None else str(done.from_lsn),
+        uptoLsn=str(done.upto_lsn),
+        tables={name: dict(counts) for name, counts in done.counts.items()},
+    )
+    landing = place(ctx.landing.uri(f"{ctx.name}/windows"))
+    inputs, outputs = [_source(ctx, table) for table in done.tables.values()], list[Any]()
+    if done.written:
+        outputs = [
+            _lake(ctx, table, source, done.written[name])
+            for (name, table), source in zip(done.tables.items(), inputs, strict=True)
+        ]
+    elif inputs:
+        outputs = [OutputDataset(*landing)]
+    if done.written and inputs:
+        inputs = [*inputs, InputDataset(*landing)]
+    return OperatorLineage(inputs=inputs, outputs=outputs, run_facets={RUN_FACET: facet})
+
+
+def _source(ctx: Context, table: TableRecord) -> Any:
+    """Return a table of the source, called as Airflow's provider of PostgreSQL does."""
+    from openlineage.client.event_v2 import InputDataset
+
     host, port = ctx.source.hosts[0]
-    fields = tuple((column.name, column.type.name) for column in table.columns if not column.dropped)
-    return Dataset(f"postgres://{host}:{port}", f"{ctx.source.database}.{table.qualified}", fields)
+    fields = {column.name: column.type.name for column in table.columns if not column.dropped}
+    called = f"postgres://{host}:{port}", f"{ctx.source.database}.{table.qualified}"
+    return InputDataset(*called, facets={"schema": _schema(fields)})
 
 
-def landing_dataset(ctx: Context) -> Dataset:
-    """Name the folder of the pipeline's windows."""
-    return Dataset(*place(ctx.landing.uri(f"{ctx.name}/windows")))
+def _lake(ctx: Context, table: TableRecord, source: Any, rows: int) -> Any:
+    """Return a table of the lake, called by its folder, as Spark's integration does, and linked to its name in the catalog.
 
+    Each of its columns has the values of the one of this name at the source. The link stays when the folder changes.
+    """
+    from openlineage.client.event_v2 import OutputDataset
+    from openlineage.client.facet_v2 import (
+        column_lineage_dataset,
+        output_statistics_output_dataset,
+        storage_dataset,
+        symlinks_dataset,
+    )
 
-def lake_dataset(ctx: Context, table: TableRecord, moved: TableWork, source: Dataset) -> Dataset:
-    """Name a table of the lake by its folder, as Spark's integration does, linked to its name in the catalog."""
+    from penstock.lake.names import folder_of
+
     host, port = ctx.catalog.hosts[0]
     catalog = f"jdbc:postgresql://{host}:{port}/{ctx.catalog.database}"
     target = ".".join((ctx.pipeline.lake.catalog, *table.target))
-    fields = tuple((column.name, column.lake_type) for column in table.columns)
-    copied = not any(moved.changes.values())
-    return Dataset(
+    copied = {
+        column.name: column_lineage_dataset.Fields(
+            inputFields=[column_lineage_dataset.InputField(source.namespace, source.name, column.name)]
+        )
+        for column in table.columns
+        if not column.dropped
+    }
+    link = symlinks_dataset.Identifier(namespace=catalog, name=target, type="TABLE")
+    statistics = output_statistics_output_dataset.OutputStatisticsOutputDatasetFacet(rowCount=rows)
+    return OutputDataset(
         *(place(folder_of(table.shows)) if table.shows else (catalog, target)),
-        fields=fields,
-        copies=source,
-        link=(catalog, target),
-        rows=moved.rows if copied else moved.inserts + moved.updates,
+        facets={
+            "schema": _schema({column.name: column.lake_type for column in table.columns}),
+            "symlinks": symlinks_dataset.SymlinksDatasetFacet(identifiers=[link]),
+            "storage": storage_dataset.StorageDatasetFacet(storageLayer=_STORAGE, fileFormat="parquet"),
+            "columnLineage": column_lineage_dataset.ColumnLineageDatasetFacet(fields=copied),
+        },
+        outputFacets={"outputStatistics": statistics},
     )
+
+
+def _schema(fields: Mapping[str, str]) -> Any:
+    from openlineage.client.facet_v2 import schema_dataset
+
+    listed = [schema_dataset.SchemaDatasetFacetFields(name=name, type=kind) for name, kind in fields.items()]
+    return schema_dataset.SchemaDatasetFacet(fields=listed)
 
 
 def place(uri: str) -> tuple[str, str]:
@@ -146,28 +218,3 @@ def place(uri: str) -> tuple[str, str]:
         return FILE, parts.path.rstrip("/")
     scheme = "s3" if parts.scheme in ("s3a", "s3n") else parts.scheme
     return f"{scheme}://{parts.netloc}", parts.path.strip("/")
-
-
-def _note(ctx: Context, ti: Any, lineage: Callable[[], Lineage]) -> None:
-    if not is_lineage_wanted():
-        return
-    try:
-        found = lineage()
-    except Exception as error:  # the work is done: whatever is wrong here must not undo it
-        ctx.progress(f"what was done is not told to OpenLineage: {type(error).__name__}")
-        return
-    before = _noted.get(_key(ti))
-    _noted[_key(ti)] = before.and_then(found) if before else found
-
-
-def _key(ti: Any) -> tuple[str, str, str]:
-    return ti.dag_id, ti.run_id, ti.task_id
-
-
-def _joined(first: Iterable[Dataset], second: Iterable[Dataset]) -> tuple[Dataset, ...]:
-    found = {(each.namespace, each.name): each for each in first}
-    for each in second:
-        known = found.get((each.namespace, each.name))
-        rows = each.rows if known is None or None in (known.rows, each.rows) else (known.rows or 0) + (each.rows or 0)
-        found[each.namespace, each.name] = replace(each, rows=rows)
-    return tuple(found.values())
