@@ -33,6 +33,11 @@ class Fresh:
         """Return where the new table was prepared."""
         return self.namespace, self.table
 
+    @property
+    def kept(self) -> Place:
+        """Return where the old table goes."""
+        return self.kept_namespace, self.kept_table
+
 
 @dataclass(frozen=True, slots=True)
 class Pointer:

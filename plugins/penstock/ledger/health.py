@@ -15,7 +15,7 @@ from psycopg.types.json import Jsonb
 
 from penstock.conditions import ALARMS, Level
 from penstock.ledger.records import Row, TaskRef
-from penstock.ledger.session import Part, listed
+from penstock.ledger.session import Part, recordset
 from penstock.lsn import Lsn
 
 _RECENT = 100
@@ -160,7 +160,7 @@ class SlotHealth(Part):
 
     def record_slot_samples(self, name: str, samples: Iterable[SlotSample]) -> None:
         """Note what a health check saw of the slots."""
-        self.change("health/add_slot_samples", name=name, samples=listed(samples))
+        self.change("health/add_slot_samples", name=name, samples=recordset(samples))
 
     def record_lake_sample(self, name: str, *, at: datetime, as_of: datetime | None) -> None:
         """Note how the lake stands: readers see the source as of `as_of`, and at the source it is `at`."""

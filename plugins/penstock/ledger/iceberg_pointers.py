@@ -7,6 +7,7 @@ show; then all move, or none does. Where a fresh table takes a name, and where t
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 
 import psycopg
@@ -15,7 +16,7 @@ from psycopg import errors as pg
 from penstock.config.connections import Connection
 from penstock.errors import LakeError
 from penstock.jobs.pointers import TOLERANCE_SECONDS, Place, Pointer, Rename
-from penstock.ledger.session import Transaction, connect, server_message
+from penstock.ledger.session import Transaction, connect, recordset, server_message
 
 _NOT_SET_UP = (pg.UndefinedTable, pg.UndefinedColumn, pg.InsufficientPrivilege)
 _TAKEN = (pg.LockNotAvailable, pg.DeadlockDetected, pg.SerializationFailure)
@@ -90,10 +91,10 @@ def moved(catalog: Connection, catalog_name: str, pointers: Sequence[Pointer], r
 
 def shown(catalog: Connection, catalog_name: str, places: Sequence[Place]) -> dict[Place, str]:
     """Return the metadata file that each of these tables shows, if it is there; raises LakeError("catalog-unreachable")."""
-    return {(namespace, table): location for namespace, table, location in listed(catalog, catalog_name, places)}
+    return {(namespace, table): location for namespace, table, location in recordset(catalog, catalog_name, places)}
 
 
-def listed(catalog: Connection, catalog_name: str, places: Sequence[Place] | None = None) -> list[tuple[str, str, str]]:
+def recordset(catalog: Connection, catalog_name: str, places: Sequence[Place] | None = None) -> list[tuple[str, str, str]]:
     """Return namespace, name and metadata file of every table of the catalog, or of these that are there.
 
     Raises LakeError("catalog-unreachable").
@@ -131,7 +132,7 @@ def move(
             f"expected the lake's pointers to be free, got: {server_message(error)}; nothing was published: publish again",
         ) from None
     except _NAMESAKE:
-        kept = [f"{each.fresh.kept_namespace}.{each.fresh.kept_table}" for each in pointers if each.fresh]
+        kept = [".".join(each.fresh.kept) for each in pointers if each.fresh]
         kept += [".".join(each.to) for each in renames]
         raise LakeError(
             "publish-conflict",
@@ -169,50 +170,23 @@ def _moved_all(
     transaction: Transaction, catalog_name: str, pointers: Sequence[Pointer], renames: Sequence[Rename]
 ) -> bool:
     """Change the rows and return whether each one was found; a name is free before another table takes it."""
-    passing = [("penstock passing", f"{number}") for number in range(len(renames))]
-    leaving = _names([each.places[0] for each in renames], passing)
-    taking = _names(passing, [each.places[1] for each in renames])
-    fresh = [pointer for pointer in pointers if pointer.fresh]
-    old = [pointer for pointer in fresh if pointer.old]
-    kept = [(each.fresh.kept_namespace, each.fresh.kept_table) for each in old if each.fresh]
-    keeping = _names([each.place for each in old], kept, [each.old for each in old])
-    steps: tuple[tuple[str, Mapping[str, Sequence[str | None]], int], ...] = (
-        ("iceberg_pointers/move_pointers", _lists(plain := [each for each in pointers if not each.fresh]), len(plain)),
-        ("iceberg_pointers/rename_tables", leaving, len(renames)),
-        ("iceberg_pointers/rename_tables", keeping, len(old)),
-        ("iceberg_pointers/take_places", _lists(fresh), len(fresh)),
-        ("iceberg_pointers/rename_tables", taking, len(renames)),
+    passing = [(each.places, ("penstock passing", f"{number}")) for number, each in enumerate(renames)]
+    fresh = [(pointer, pointer.fresh) for pointer in pointers if pointer.fresh]
+    steps = (
+        [_change(each.place, each.place, each.old, each.new) for each in pointers if not each.fresh],
+        [_change(before, between) for (before, _), between in passing],
+        [_change(each.place, prepared.kept, each.old) for each, prepared in fresh if each.old],
+        [_change(prepared.place, each.place, prepared.location, each.new) for each, prepared in fresh],
+        [_change(between, after) for (_, after), between in passing],
     )
-    return all(
-        not count or transaction.change(step, catalog=catalog_name, **lists) == count for step, lists, count in steps
-    )
+    change = partial(transaction.change, "iceberg_pointers/change_tables", catalog=catalog_name)
+    return all(not step or change(changes=recordset(step)) == len(step) for step in steps)
 
 
-def _names(
-    before: Sequence[Place], after: Sequence[Place], olds: Sequence[str | None] | None = None
-) -> dict[str, list[str | None]]:
-    """Return names, and the metadata files that go with them, as columns, as `rename_tables` takes them."""
-    return {
-        "namespaces": [namespace for namespace, _ in before],
-        "tables": [table for _, table in before],
-        "olds": list(olds or [None] * len(before)),
-        "new_namespaces": [namespace for namespace, _ in after],
-        "new_tables": [table for _, table in after],
-    }
-
-
-def _lists(pointers: Sequence[Pointer]) -> dict[str, list[str | None]]:
-    """Return the pointers as columns, as the statements take them."""
-    fresh = [pointer.fresh for pointer in pointers if pointer.fresh]
-    return {
-        "namespaces": [pointer.namespace for pointer in pointers],
-        "tables": [pointer.table for pointer in pointers],
-        "olds": [pointer.old for pointer in pointers],
-        "news": [pointer.new for pointer in pointers],
-        "fresh_namespaces": [each.namespace for each in fresh],
-        "fresh_tables": [each.table for each in fresh],
-        "locations": [each.location for each in fresh],
-    }
+def _change(place: Place, to: Place, shown: str | None = None, new: str | None = None) -> dict[str, str | None]:
+    """Return what becomes of one row: its name, and its metadata file where there is a `new` one; it must show what `shown` says."""
+    names = {"namespace": place[0], "name": place[1], "to_namespace": to[0], "to_name": to[1]}
+    return {**names, "shown": shown, "new": new}
 
 
 def _all_moved(now: Mapping[Place, str], pointers: Sequence[Pointer], renames: Sequence[Rename]) -> bool:

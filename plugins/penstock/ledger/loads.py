@@ -26,7 +26,7 @@ from penstock.jobs.pointers import Pointer
 from penstock.ledger.iceberg_pointers import move_pointers
 from penstock.ledger.pipelines import lock, lock_active
 from penstock.ledger.records import SchemaChange
-from penstock.ledger.session import Part, Transaction, listed
+from penstock.ledger.session import Part, Transaction, recordset
 from penstock.ledger.shapes import keep_open
 from penstock.ledger.table_records import LoadCause, LoadRecord, LoadState
 from penstock.ledger.tables import note_schema_changes, resume, save
@@ -135,7 +135,7 @@ class Loads(Part):
             chosen = {"name": name, "copy_id": copy_id, "oids": oids}
             transaction.change("loads/forget_unlanded", first=first, **chosen)
             rows = [_read(each) for each in reads]
-            given = {"reads": listed(rows), "snapshot": snapshot, "lsn": lsn, "name": name, "copy_id": copy_id}
+            given = {"reads": recordset(rows), "snapshot": snapshot, "lsn": lsn, "name": name, "copy_id": copy_id}
             try:
                 started = transaction.change("loads/start_reads", **given)
             except pg.UniqueViolation:
@@ -207,7 +207,7 @@ class Loads(Part):
 
     def reshape(self, name: str, load_id: str, facts: TableFacts) -> None:
         """Take over columns that were added at the source meanwhile."""
-        columns = listed(facts.columns)
+        columns = recordset(facts.columns)
         with self.transaction(lock=name) as transaction:
             accepted = Jsonb(facts.accepted.to_json())
             transaction.change("loads/reshape_load", name=name, id=load_id, columns=columns, accepted=accepted)
@@ -238,7 +238,7 @@ class Loads(Part):
         """
         with self.transaction() as transaction:
             lock_active(transaction, name)
-            if transaction.change("loads/advance_loads", name=name, run=run, steps=listed(steps)) != len(steps):
+            if transaction.change("loads/advance_loads", name=name, run=run, steps=recordset(steps)) != len(steps):
                 raise _conflict(name, "to be advanced by this run")
             if pointers:
                 move_pointers(transaction, self.connection, catalog, catalog_name, pointers)
@@ -299,7 +299,7 @@ def _read(read: NewRead) -> dict[str, Any]:
 
 def _landed(files: Sequence[FileEntry]) -> dict[str, Any]:
     totals = {"rows": sum(file.rows for file in files), "bytes": sum(file.bytes for file in files)}
-    return {"files": listed(files), **totals}
+    return {"files": recordset(files), **totals}
 
 
 def _row(order: NewBuild) -> dict[str, object]:
@@ -313,7 +313,7 @@ def _row(order: NewBuild) -> dict[str, object]:
         "target": list(facts.target),
         "place": list(order.place),
         "identity": facts.identity,
-        "columns": listed(facts.columns),
+        "columns": recordset(facts.columns),
         "accepted": Jsonb(facts.accepted.to_json()),
         "copy_id": order.copy_id,
         "goal_lsn": order.goal_lsn,

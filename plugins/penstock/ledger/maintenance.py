@@ -16,7 +16,7 @@ from psycopg.types.json import Jsonb
 from penstock.jobs.maintenance_plan import TableFolder, TableReport
 from penstock.ledger.loads import COPIES, loads
 from penstock.ledger.records import Row
-from penstock.ledger.session import Part, listed
+from penstock.ledger.session import Part, recordset
 from penstock.ledger.table_records import LoadRecord
 from penstock.lsn import Lsn
 
@@ -100,7 +100,7 @@ class Maintenance(Part):
         """
         rows = [{"oid": t.oid, "expected": expected, "snapshot_id": t.snapshot_id} for t, expected in tables]
         with self.transaction(lock=name) as transaction:
-            return transaction.change("maintenance/move_compacted", name=name, attempt=attempt, tables=listed(rows))
+            return transaction.change("maintenance/move_compacted", name=name, attempt=attempt, tables=recordset(rows))
 
     def end(self, name: str, attempt: str, report: dict[str, Any], message: str) -> None:
         """Note what a run did, as an event too."""
@@ -121,14 +121,14 @@ class Maintenance(Part):
         """Note tables that are set aside, and return all that are known, since when."""
         with self.transaction() as transaction:
             rows = [{"namespace": t.namespace, "name": t.table, "location": t.folder} for t in tables]
-            transaction.change("maintenance/see_old_tables", name=name, tables=listed(rows))
+            transaction.change("maintenance/see_old_tables", name=name, tables=recordset(rows))
             return transaction.records(OldTableRecord, "maintenance/old_tables", name=name)
 
     def forget_old_tables(self, name: str, tables: Sequence[TableFolder]) -> None:
         """Forget tables that are gone with all their files."""
         with self.transaction() as transaction:
             rows = [{"namespace": t.namespace, "name": t.table} for t in tables]
-            transaction.change("maintenance/forget_old_tables", name=name, tables=listed(rows))
+            transaction.change("maintenance/forget_old_tables", name=name, tables=recordset(rows))
 
     def trim_history(self, name: str, *, before: datetime, cuts_before: datetime, daily_before: datetime) -> None:
         """Forget events, samples, closed alarms and runs from `before` a time, and cuts that are not read any more.

@@ -13,7 +13,7 @@ from datetime import timedelta
 from penstock.errors import Trouble
 from penstock.jobs.pointers import place_of
 from penstock.ledger.loads import give_up
-from penstock.ledger.session import Part, listed
+from penstock.ledger.session import Part, recordset
 from penstock.ledger.table_records import TableRecord
 from penstock.ledger.tables import save
 from penstock.ledger.tables import tables as tables_of
@@ -36,7 +36,7 @@ class Membership(Part):
             save(transaction, name, [table])
             namespace, target = place_of(table.target)
             transaction.change(
-                "maintenance/forget_old_tables", name=name, tables=listed([{"namespace": namespace, "name": target}])
+                "maintenance/forget_old_tables", name=name, tables=recordset([{"namespace": namespace, "name": target}])
             )
             transaction.change("membership/join_table", joined_lsn=lsn, joined_xid=xid, **chosen)
             transaction.note(name, "table-added", message, oid=table.oid)
@@ -71,7 +71,7 @@ class Membership(Part):
         oids = list(tables)
         rows = [{"oid": oid, "membership": None if new is None else list(new)} for oid, new in tables.items()]
         with self.transaction(lock=name) as transaction:
-            if transaction.change("membership/hide_tables", name=name, tables=listed(rows), lsn=lsn, xid=xid):
+            if transaction.change("membership/hide_tables", name=name, tables=recordset(rows), lsn=lsn, xid=xid):
                 give_up(transaction, name, trouble.reason, oids=oids)
                 transaction.change("loads/forget_copies", name=name, oids=oids, loaded=True)
                 only = oids[0] if len(oids) == 1 else None

@@ -20,7 +20,7 @@ from penstock.ledger.iceberg_pointers import move_pointers
 from penstock.ledger.merge_queue import PublishedTable
 from penstock.ledger.pipelines import lock_active
 from penstock.ledger.records import CutRecord, TableWork
-from penstock.ledger.session import Part, Transaction, listed
+from penstock.ledger.session import Part, Transaction, recordset
 from penstock.lsn import Lsn
 
 _NOTHING: Mapping[Place, str | None] = MappingProxyType({})
@@ -103,10 +103,10 @@ class Merges(Part):
             if published is not None:
                 return published
             transaction.change("merges/begin_merge", name=name, attempt=new.attempt)
-            tables = listed(new.tables)
+            tables = recordset(new.tables)
             transaction.change("merges/adopt_tables", name=name, lsn=new.lsn, tables=tables)
             transaction.change("merges/switch_tables", name=name, lsn=new.lsn, moved=True, tables=tables)
-            transaction.change("merges/rename_targets", name=name, renames=listed(_of_tables(new.renames)))
+            transaction.change("merges/rename_targets", name=name, renames=recordset(_of_tables(new.renames)))
             return _record(transaction, name, new)
 
     def published(self, name: str, attempt: str) -> CutRecord | None:
@@ -128,10 +128,10 @@ class Merges(Part):
 
 
 def _record(transaction: Transaction, name: str, new: NewCut) -> CutRecord:
-    counted = listed({"oid": table.oid, "counts": table.counts} for table in new.tables if table.counts)
+    counted = recordset({"oid": table.oid, "counts": table.counts} for table in new.tables if table.counts)
     found = {"rows": new.rows, "counted": counted, "cuts_snapshot_id": new.cuts_snapshot_id}
     transaction.change("merges/add_cut", name=name, attempt=new.attempt, lsn=new.lsn, **found)
-    done = listed({"oid": table.oid, **plain(table.done)} for table in new.tables if table.done)
+    done = recordset({"oid": table.oid, **plain(table.done)} for table in new.tables if table.done)
     transaction.change("merges/add_table_cuts", name=name, attempt=new.attempt, tables=done)
     transaction.change("merges/forget_marks", name=name, lsn=new.lsn)
     cut = _cut(transaction, name, new.attempt)
@@ -146,8 +146,8 @@ def _record(transaction: Transaction, name: str, new: NewCut) -> CutRecord:
 
 def _advance(transaction: Transaction, name: str, lsn: Lsn, tables: Sequence[PublishedTable]) -> None:
     there, new = ([table for table in tables if (table.load is not None) is loaded] for loaded in (False, True))
-    done = transaction.rows("merges/publish_tables", name=name, lsn=lsn, tables=listed(there))
-    done += transaction.rows("merges/switch_tables", name=name, lsn=lsn, moved=False, tables=listed(new))
+    done = transaction.rows("merges/publish_tables", name=name, lsn=lsn, tables=recordset(there))
+    done += transaction.rows("merges/switch_tables", name=name, lsn=lsn, moved=False, tables=recordset(new))
     if left := sorted({table.oid for table in tables} - {oid for (oid,) in done}):
         raise LedgerError(
             "ledger-conflict",
@@ -158,7 +158,7 @@ def _advance(transaction: Transaction, name: str, lsn: Lsn, tables: Sequence[Pub
 
 def _rename(transaction: Transaction, name: str, renames: Sequence[Rename]) -> None:
     ours = _of_tables(renames)
-    if ours and transaction.change("merges/rename_targets", name=name, renames=listed(ours)) != len(ours):
+    if ours and transaction.change("merges/rename_targets", name=name, renames=recordset(ours)) != len(ours):
         raise LedgerError(
             "ledger-conflict",
             f"expected the tables of {name} under the lake's names that this merge was planned with, but some have others "

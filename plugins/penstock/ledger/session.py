@@ -232,7 +232,7 @@ def unknown(name: str) -> LedgerError:
     return LedgerError("not-bootstrapped", f"expected the ledger to know pipeline {name}, it does not; bootstrap it")
 
 
-def listed(records: Iterable[Any]) -> Jsonb:
+def recordset(records: Iterable[Any]) -> Jsonb:
     """Return records, or plain data, as the one parameter of a statement that takes many: its `jsonb_to_recordset`."""
     return Jsonb([each if isinstance(each, dict) else plain(each) for each in records])
 

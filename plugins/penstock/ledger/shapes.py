@@ -12,7 +12,7 @@ from typing import Literal
 
 from penstock.codec import plain
 from penstock.errors import LedgerError
-from penstock.ledger.session import Part, Transaction, listed
+from penstock.ledger.session import Part, Transaction, recordset
 from penstock.lsn import Lsn
 from penstock.shapes.known_shape import KnownShape
 from penstock.shapes.timeline import History, KnownRelation, RelationMapping
@@ -117,7 +117,9 @@ def add_relations(
         }
         for (oid, version), relation in found.items()
     ]
-    for oid, version in transaction.rows("shapes/add_relations", name=name, from_lsn=from_lsn, relations=listed(rows)):
+    for oid, version in transaction.rows(
+        "shapes/add_relations", name=name, from_lsn=from_lsn, relations=recordset(rows)
+    ):
         raise LedgerError(
             "ledger-conflict",
             f"expected shape {version} of relation {oid} to be new or the same as before, it is another one; "
@@ -156,11 +158,11 @@ def distrust_shapes(transaction: Transaction, name: str) -> None:
 
 def keep_open(transaction: Transaction, name: str, tables: Sequence[Mapping[str, object]]) -> None:
     """Keep what is open of tables, or of what is being built of them under an `id`, as `TableFacts` has it."""
-    transaction.change("shapes/keep_open", name=name, tables=listed(tables))
+    transaction.change("shapes/keep_open", name=name, tables=recordset(tables))
 
 
 def _note(
     transaction: Transaction, name: str, rows: Sequence[Mapping[str, object]], seen_at: Lsn | None, evidence: Evidence
 ) -> None:
     if rows:
-        transaction.change("shapes/note_shapes", name=name, shapes=listed(rows), seen_at=seen_at, evidence=evidence)
+        transaction.change("shapes/note_shapes", name=name, shapes=recordset(rows), seen_at=seen_at, evidence=evidence)

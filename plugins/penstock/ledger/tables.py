@@ -12,7 +12,7 @@ from psycopg import errors as pg
 from penstock.codec import plain
 from penstock.errors import LakeError, LedgerError, Trouble
 from penstock.ledger.records import SchemaChange
-from penstock.ledger.session import Part, Transaction, listed
+from penstock.ledger.session import Part, Transaction, recordset
 from penstock.ledger.shapes import keep_open, note_shapes
 from penstock.ledger.table_records import TableRecord, TableState
 from penstock.shapes.known_shape import KnownShape
@@ -76,14 +76,14 @@ class Tables(Part):
     def note_looked(self, name: str, found: Mapping[int, tuple[str, Shape]], states: Sequence[TableState]) -> None:
         """Note the stamps that a look has found, for the tables in these states that are as it has found them."""
         rows = ({"oid": oid, "stamp": stamp, "shape": now.to_json()} for oid, (stamp, now) in found.items())
-        self.change("tables/note_looked", name=name, tables=listed(rows), states=list(states))
+        self.change("tables/note_looked", name=name, tables=recordset(rows), states=list(states))
 
     def stop(self, name: str, troubles: Mapping[int, Trouble], *, noted: bool = False) -> None:
         """Keep tables out of merges, each with an event that says why, where what stops them all is not `noted` as one.
 
         Capture continues landing their changes. Raises LedgerError("ledger-conflict") where one is unknown or dropped.
         """
-        rows = listed({"oid": oid, **plain(trouble)} for oid, trouble in troubles.items())
+        rows = recordset({"oid": oid, **plain(trouble)} for oid, trouble in troubles.items())
         with self.transaction(lock=name) as transaction:
             stopped = {oid for (oid,) in transaction.rows("tables/stop_tables", name=name, tables=rows)}
             for oid, trouble in troubles.items():
@@ -108,7 +108,7 @@ def resume(transaction: Transaction, name: str, oid: int) -> TableRecord:
 def save(transaction: Transaction, name: str, tables: Sequence[TableFacts]) -> None:
     """Save tables inside a transaction; raises LakeError("target-clash")."""
     rows = [plain(table) for table in tables]
-    transaction.change("tables/save_tables", name=name, tables=listed(rows))
+    transaction.change("tables/save_tables", name=name, tables=recordset(rows))
     keep_open(transaction, name, rows)
     transaction.change("loads/follow_tables", name=name, oids=[table.oid for table in tables])
     note_shapes(transaction, name, {table.oid: KnownShape.of(table.accepted.shape) for table in tables}, None)

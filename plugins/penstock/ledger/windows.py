@@ -18,7 +18,7 @@ from penstock.ledger.loads import BUILDS, FETCHES, loads
 from penstock.ledger.merge_queue import MergeQueue
 from penstock.ledger.pipelines import find, lock, lock_active
 from penstock.ledger.records import CutRecord, PipelineRecord, Row, SkippedRecord, WindowRecord, WindowState
-from penstock.ledger.session import Part, Transaction, listed
+from penstock.ledger.session import Part, Transaction, recordset
 from penstock.ledger.shapes import add_relations, distrust_shapes, keep_logged
 from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.ledger.tables import tables as tables_of
@@ -146,7 +146,7 @@ class Windows(Part):
                 name=name,
                 from_lsn=from_lsn,
                 attempt=attempt,
-                files=listed(files),
+                files=recordset(files),
                 committed=_committed(files) if skipped is None else Range(skipped.since, skipped.until, "[]"),
                 transactions=content.transactions,
                 messages=content.messages,
