@@ -51,8 +51,7 @@ def build(pipeline: Pipeline) -> DAG:
             wait
             >> FillOperator(
                 task_id="fill",
-                pipeline=pipeline.name,
-                conn_id=pipeline.spark.connection,
+                pipeline=pipeline,
                 max_active_tis_per_dag=1,  # a fill that waited for another one inside its task would hold a slot of Spark's pool
                 outlets=[asset(pipeline, "changelog")],
                 execution_timeout=timedelta(hours=6),

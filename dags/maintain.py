@@ -41,8 +41,7 @@ def build(pipeline: Pipeline) -> DAG:
     ) as dag:
         MaintainOperator(
             task_id="maintain",
-            pipeline=pipeline.name,
-            conn_id=pipeline.spark.connection,
+            pipeline=pipeline,
             execution_timeout=timedelta(hours=12),
         )
     return dag

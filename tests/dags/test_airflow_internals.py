@@ -154,8 +154,8 @@ NAMES: dict[str, tuple[Callable[[], bool], str]] = {
     ),
     "airflow.models.dag.DagModel, .dagrun.DagRun, .pool.Pool, .taskinstance.TaskInstance, airflow.utils.session.create_session": (
         _metadata,
-        "read_dags, read_active_dags, read_tasks, read_pools: see from what Airflow's own routes /api/v2/dags, /api/v2/pools and "
-        "the lists of runs and task instances read; where that cannot be told let airflow_metadata.ask return None, and the page says so",
+        "airflow_state: see from what Airflow's own routes /api/v2/dags, /api/v2/pools and "
+        "the lists of runs and task instances read; where that cannot be told let it return None, and the page says so",
     ),
 }
 

@@ -16,12 +16,12 @@ import pytest
 
 from penstock import package
 from penstock.cli.context import spark_submit
+from penstock.compare.report import Comparison
 from penstock.errors import Trouble
 from penstock.flow.context import Context
 from penstock.flow.merge import run as merge
 from penstock.flow.verify import run as verify
 from penstock.flow.verify.compare import compare
-from penstock.flow.verify.run import Verification
 from penstock.lsn import Lsn
 from penstock.orchestration import other_dags
 from stack.servers.binaries import Binaries
@@ -306,9 +306,9 @@ def test_a_verification_triggers_the_merge_or_says_that_it_is_paused(
     run("merge", deployed)  # from now on Airflow knows it
     said: list[str | None] = []
 
-    def asking(ctx: Context, *, merge: Callable[[], str | None], **_: Any) -> Verification:
+    def asking(ctx: Context, *, merge: Callable[[], str | None], **_: Any) -> Comparison:
         said.extend([merge(), merge()])
-        return Verification((), 1, Lsn(1))
+        return Comparison((), 1, Lsn(1))
 
     monkeypatch.setattr(verify, "verify", asking)
 

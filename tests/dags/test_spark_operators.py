@@ -5,8 +5,11 @@ from typing import Any
 
 import pytest
 
+from penstock.config.model import Pipeline
 from penstock.errors import ConfigError
 from penstock.flow.spark_job import SparkJob
+
+SHOP = Pipeline.model_validate({"name": "shop", "tables": {"include": ["*.*"]}})
 
 
 def job(name: str, *arguments: str) -> SparkJob:
@@ -27,7 +30,7 @@ def test_a_task_that_submits_twice_submits_what_it_was_given_each_time(
         commands.append(" ".join(hook._build_spark_submit_command(application)))
 
     monkeypatch.setattr(SparkSubmitHook, "submit", submit)
-    operator = CopyOperator(task_id="twice", pipeline="shop", conn_id="penstock_spark")
+    operator = CopyOperator(task_id="twice", pipeline=SHOP)
 
     operator.submit(job("copy_tables", "--plan", "first"), {})
     operator.submit(job("merge_changes", "--plan", "second", "--result", "third"), {})
@@ -58,7 +61,7 @@ def test_a_spark_connection_that_names_no_master_is_refused_and_not_taken_for_ya
         monkeypatch.setenv("AIRFLOW_CONN_PENSTOCK_SPARK", given)
     commands: list[str] = []
     monkeypatch.setattr(SparkSubmitHook, "submit", lambda hook, application, **_: commands.append(application))
-    operator = CopyOperator(task_id="none", pipeline="shop", conn_id="penstock_spark")
+    operator = CopyOperator(task_id="none", pipeline=SHOP)
 
     with pytest.raises(ConfigError, match=rf"connection-missing.*{came}"):
         operator.submit(job("copy_tables"), {})

@@ -9,7 +9,6 @@ import logging
 import re
 import sys
 from collections.abc import Collection
-from datetime import datetime
 from http import HTTPStatus
 from typing import Any
 
@@ -23,15 +22,12 @@ from penstock.flow.health.airflow_state import ActiveTask, AirflowState, DagStat
 from penstock.flow.spark_job import SparkJob
 
 __all__ = [
+    "airflow_state",
     "describe_job",
     "exit_status",
     "is_lineage_wanted",
     "is_not_found",
     "page_access",
-    "read_active_dags",
-    "read_dags",
-    "read_pools",
-    "read_tasks",
     "spark_connection",
     "stats",
     "trigger_dag_run",
@@ -39,6 +35,7 @@ __all__ = [
 ACTIVE = ("running", "queued", "scheduled", "deferred", "up_for_retry", "up_for_reschedule", "restarting")
 """The states of a task that has begun or is due, and is not over."""
 _MOST_TASKS = 500
+log = logging.getLogger(__name__)
 _EXIT_STATUS = re.compile(r"Error code is: (\d+)")
 
 
@@ -91,61 +88,34 @@ def page_access() -> Any:
     return requires_access_view(AccessView.PLUGINS)
 
 
-def read_dags(pipelines: Collection[str]) -> list[tuple[str, bool]]:
-    """Return the DAGs of these pipelines, and whether each is paused; raises SQLAlchemyError."""
-    from airflow.models.dag import DagModel  # the API server's
+def airflow_state(pipelines: Collection[str], with_tasks: bool) -> AirflowState | None:  # as the page's `Ask`
+    """Return how the DAGs of these pipelines stand, and with `with_tasks` the tasks that are active, those that run first.
+
+    None if that cannot be read.
+    """
+    from airflow.models.dag import DagModel  # the API server's, as all these
+    from airflow.models.dagrun import DagRun
+    from airflow.models.pool import Pool
+    from airflow.models.taskinstance import TaskInstance as Task
     from airflow.utils.session import create_session
 
     ours = or_(false(), *(DagModel.dag_id.startswith(f"{name}.", autoescape=True) for name in pipelines))
     known = select(DagModel.dag_id, DagModel.is_paused).where(ours, DagModel.is_stale.is_(False))
-    with create_session(scoped=False) as session:
-        return [(dag_id, bool(is_paused)) for dag_id, is_paused in session.execute(known)]
-
-
-def read_active_dags(pipelines: Collection[str]) -> set[str]:
-    """Return the DAGs of these pipelines of which a run is queued or running; raises SQLAlchemyError."""
-    from airflow.models.dagrun import DagRun  # the API server's
-    from airflow.utils.session import create_session
-
-    active = select(DagRun.dag_id).where(DagRun.state.in_(("queued", "running"))).distinct()
-    with create_session(scoped=False) as session:
-        return {dag_id for dag_id in session.scalars(active) if dag_id.rpartition(".")[0] in pipelines}
-
-
-def read_tasks() -> list[tuple[str, str, str, str, str, int, datetime | None, int]]:
-    """Return the active tasks, those that run first: DAG, run, task, state, pool, slots, since when, map index; raises SQLAlchemyError."""
-    from airflow.models.taskinstance import TaskInstance as Task  # the API server's
-    from airflow.utils.session import create_session
-
+    runs = select(DagRun.dag_id).where(DagRun.state.in_(("queued", "running"))).distinct()
     since = case((Task.state == "running", Task.start_date), else_=func.coalesce(Task.scheduled_dttm, Task.queued_dttm))
     columns = (Task.dag_id, Task.run_id, Task.task_id, Task.state, Task.pool, Task.pool_slots, since, Task.map_index)
-    active = select(*columns).where(Task.state.in_(ACTIVE)).order_by(Task.state != "running", since).limit(_MOST_TASKS)
-    with create_session(scoped=False) as session:
-        return [tuple(row) for row in session.execute(active)]
-
-
-def read_pools() -> dict[str, int]:
-    """Return the slots of each pool; raises SQLAlchemyError."""
-    from airflow.models.pool import Pool  # the API server's
-    from airflow.utils.session import create_session
-
-    with create_session(scoped=False) as session:
-        return {each.pool: each.slots for each in session.scalars(select(Pool))}
-
-
-log = logging.getLogger(__name__)
-
-
-def airflow_state(pipelines: Collection[str], with_tasks: bool) -> AirflowState | None:  # as the page's `Ask`
-    """Return how the DAGs of these pipelines stand, and with `with_tasks` what is under way; None if that cannot be read."""
+    tasks = select(*columns).where(Task.state.in_(ACTIVE)).order_by(Task.state != "running", since).limit(_MOST_TASKS)
     try:
-        active = read_active_dags(pipelines)
-        dags = {
-            dag_id: DagState(paused=is_paused, under_way=dag_id in active) for dag_id, is_paused in read_dags(pipelines)
-        }
-        if not with_tasks or not dags:
-            return AirflowState(dags)
-        return AirflowState(dags, [ActiveTask(*each) for each in read_tasks()], read_pools())
+        with create_session(scoped=False) as session:
+            under_way = set(session.scalars(runs))
+            dags = {
+                each: DagState(paused=bool(paused), under_way=each in under_way)
+                for each, paused in session.execute(known)
+            }
+            if not with_tasks or not dags:
+                return AirflowState(dags)
+            active = [ActiveTask(*each) for each in session.execute(tasks)]
+            return AirflowState(dags, active, {each.pool: each.slots for each in session.scalars(select(Pool))})
     except SQLAlchemyError as error:
         log.warning("the page cannot read Airflow's metadata: %s", type(error).__name__)
         return None

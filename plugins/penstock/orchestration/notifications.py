@@ -82,40 +82,34 @@ def send_gauges(pipeline: str, numbers: dict[str, float]) -> None:
         stats.gauge(name, value, tags={"pipeline": pipeline})
 
 
-def send_counts(pipeline: str, tables: Mapping[str, Mapping[str, int]]) -> None:
-    """Count what a merge met besides rows, per table, by Airflow's own metrics; nothing happens where it has none."""
+def _count(what: str, counts: Mapping[str, int], **tags: str) -> None:
+    """Count by Airflow's own metrics; nothing happens where it has none."""
     from penstock.orchestration.airflow_internals import stats
 
-    for table, counts in tables.items():
-        for name, count in counts.items():
-            stats.incr(f"penstock.merge.{name}", count, tags={"pipeline": pipeline, "table": table})
+    for name, count in counts.items():
+        stats.incr(f"penstock.{what}.{name}", count, tags=tags)
 
 
 def send_cut(pipeline: str, cut: CutRecord, moved: Iterable[TableWork]) -> None:
     """Send the counts of a cut's tables: what its merge met besides rows, its changes by kind, and its seconds."""
-    send_counts(pipeline, {f"{table['schema']}.{table['name']}": table.get("counts", {}) for table in cut.tables})
-    kinds = ("inserts", "updates", "deletes")
-    for table in moved:
-        counts = {kind: table.changes[kind] for kind in kinds} | {"milliseconds": round(1000 * table.seconds)}
-        send_counts(pipeline, {table.qualified: counts})
+    for table in cut.tables:
+        _count("merge", table.get("counts", {}), pipeline=pipeline, table=f"{table['schema']}.{table['name']}")
+    for each in moved:
+        counts = {kind: each.changes[kind] for kind in ("inserts", "updates", "deletes")}
+        counts["milliseconds"] = round(1000 * each.seconds)
+        _count("merge", counts, pipeline=pipeline, table=each.qualified)
 
 
 def send_capture(pipeline: str, summary: Mapping[str, Any]) -> None:
     """Count what a run of capture landed, and the milliseconds that its windows took."""
-    from penstock.orchestration.airflow_internals import stats
-
     counts = {name: summary[name] for name in ("windows", "changes", "transactions", "bytes")}
-    for name, count in {**counts, "milliseconds": round(1000 * summary["seconds"])}.items():
-        stats.incr(f"penstock.capture.{name}", count, tags={"pipeline": pipeline})
+    _count("capture", {**counts, "milliseconds": round(1000 * summary["seconds"])}, pipeline=pipeline)
 
 
 def send_task(dag_id: str, task_id: str, *, seconds: float, cpu_seconds: float) -> None:
     """Count the time of a task that has ended, and the CPU of its process and of those that it has waited for."""
-    from penstock.orchestration.airflow_internals import stats
-
-    tags = {"dag_id": dag_id, "task_id": task_id}
-    stats.incr("penstock.task.milliseconds", round(1000 * seconds), tags=tags)
-    stats.incr("penstock.task.cpu_milliseconds", round(1000 * cpu_seconds), tags=tags)
+    counts = {"milliseconds": round(1000 * seconds), "cpu_milliseconds": round(1000 * cpu_seconds)}
+    _count("task", counts, dag_id=dag_id, task_id=task_id)
 
 
 class AlertNotice(BaseNotifier):

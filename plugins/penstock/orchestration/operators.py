@@ -19,6 +19,7 @@ from penstock.errors import LakeError
 from penstock.orchestration.tasks import BACKFILL_POOL, SPARK_POOL, find_context, outcome, woken
 
 if TYPE_CHECKING:
+    from penstock.config.model import Pipeline
     from penstock.flow.context import Context
     from penstock.flow.load.replay_request import Replay
     from penstock.flow.spark_job import SparkJob, Submit
@@ -33,9 +34,10 @@ class PenstockSparkOperator(SparkSubmitOperator):
 
     spark_pool = SPARK_POOL
 
-    def __init__(self, *, pipeline: str, **arguments: Any) -> None:
-        super().__init__(pool=self.spark_pool, durable=False, **arguments)
-        self.pipeline = pipeline
+    def __init__(self, *, pipeline: Pipeline, **arguments: Any) -> None:
+        connection = pipeline.spark.connection
+        super().__init__(pool=self.spark_pool, durable=False, conn_id=connection, **arguments)
+        self.pipeline = pipeline.name
         self.asked = _ASKED
 
     def execute(self, context: Any) -> Any:

@@ -33,8 +33,7 @@ def _tasks(pipeline: Pipeline, step: Step) -> tuple[Any, Any]:
         case CopyStep():
             copy = CopyOperator(
                 task_id=step.name,
-                pipeline=pipeline.name,
-                conn_id=pipeline.spark.connection,
+                pipeline=pipeline,
                 execution_timeout=timedelta(days=2),
             )
             return copy, copy
@@ -56,14 +55,12 @@ def rebuilding(pipeline: Pipeline, operator: type[PenstockSparkOperator]) -> Any
     """Return the first of two tasks: build tables next to those that readers see, then let them take their names."""
     build = operator(
         task_id="build",
-        pipeline=pipeline.name,
-        conn_id=pipeline.spark.connection,
+        pipeline=pipeline,
         execution_timeout=timedelta(days=2),
     )
     build >> SwitchOperator(
         task_id="switch",
-        pipeline=pipeline.name,
-        conn_id=pipeline.spark.connection,
+        pipeline=pipeline,
         rebuilds=build.output,
         outlets=[asset(pipeline, "lake"), alias(pipeline, "tables")],
         execution_timeout=timedelta(hours=6),
@@ -92,8 +89,7 @@ def merging(pipeline: Pipeline, step: MergeStep) -> tuple[Any, Any]:
 
     spark = MergeOperator(
         task_id=step.prepare,
-        pipeline=pipeline.name,
-        conn_id=pipeline.spark.connection,
+        pipeline=pipeline,
         last=step.last,
         lingers=step.lingers,
         outlets=[alias(pipeline, "tables")],
