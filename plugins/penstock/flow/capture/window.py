@@ -8,6 +8,7 @@ handed on before it asks for more.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from time import monotonic
 
@@ -124,15 +125,18 @@ def land(
     relations: dict[tuple[int, int], Relation] = {}
     splits: dict[tuple[int, int], int] = {}
     try:
-        pulled = prefetch(batches, weigh=lambda batch: batch.nbytes, limit=_HEAVY)
-        for block in prefetch(_blocks(pulled, decoder), weigh=lambda block: block.batch.nbytes, limit=_HEAVY):
-            key = (block.relation.oid, version_of(block.relation, block.split))
-            if key not in writers:
-                relations[key], splits[key] = block.relation, block.split
-                names = [column.name for column in block.relation.columns]
-                writers[key] = _Open(zone.writer(layout.window_file(folder, *key), names))
-            writers[key].write(block)
-            del block
+        with (
+            closing(prefetch(batches, weigh=lambda batch: batch.nbytes, limit=_HEAVY)) as pulled,
+            closing(prefetch(_blocks(pulled, decoder), weigh=lambda one: one.batch.nbytes, limit=_HEAVY)) as blocks,
+        ):
+            for block in blocks:
+                key = (block.relation.oid, version_of(block.relation, block.split))
+                if key not in writers:
+                    relations[key], splits[key] = block.relation, block.split
+                    names = [column.name for column in block.relation.columns]
+                    writers[key] = _Open(zone.writer(layout.window_file(folder, *key), names))
+                writers[key].write(block)
+                del block
         totals = decoder.finish()
         old_nulls: dict[int, frozenset[str]] = {}
         for (oid, _), opened in writers.items():
