@@ -91,10 +91,10 @@ def moved(catalog: Connection, catalog_name: str, pointers: Sequence[Pointer], r
 
 def shown(catalog: Connection, catalog_name: str, places: Sequence[Place]) -> dict[Place, str]:
     """Return the metadata file that each of these tables shows, if it is there; raises LakeError("catalog-unreachable")."""
-    return {(namespace, table): location for namespace, table, location in recordset(catalog, catalog_name, places)}
+    return {(namespace, table): location for namespace, table, location in listed(catalog, catalog_name, places)}
 
 
-def recordset(catalog: Connection, catalog_name: str, places: Sequence[Place] | None = None) -> list[tuple[str, str, str]]:
+def listed(catalog: Connection, catalog_name: str, places: Sequence[Place] | None = None) -> list[tuple[str, str, str]]:
     """Return namespace, name and metadata file of every table of the catalog, or of these that are there.
 
     Raises LakeError("catalog-unreachable").
