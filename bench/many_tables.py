@@ -19,7 +19,7 @@ from bench.figures import Figure
 from bench.servers import two_servers
 from penstock.flow.load import bootstrap
 from penstock.flow.spark_job import SparkJob
-from penstock.jobs.copy_plan import CopyPlan
+from penstock.jobs.plans import CopyPlan
 from penstock.wire.columnar import warm_up
 from tests.pipeline_env import PipelineEnv
 

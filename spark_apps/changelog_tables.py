@@ -8,7 +8,7 @@ The plan and the result are JSON (`penstock.lake.changelog`). The catalog's addr
 
 from __future__ import annotations
 
-from penstock.jobs.changelog_plan import ChangelogPlan
+from penstock.jobs.plans import ChangelogPlan
 from penstock_spark import application, changelog
 
 

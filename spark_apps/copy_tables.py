@@ -8,7 +8,7 @@ The plan is JSON (`penstock.jobs.merge_plan.CopyPlan`). The source's address and
 
 from __future__ import annotations
 
-from penstock.jobs.copy_plan import CopyPlan
+from penstock.jobs.plans import CopyPlan
 from penstock_spark import application, copy
 
 

@@ -28,10 +28,9 @@ from penstock.flow.maintain import run as maintain
 from penstock.flow.merge import run as merge
 from penstock.flow.spark_job import SparkJob
 from penstock.flow.verify.compare import compare
-from penstock.jobs.changelog_plan import ChangelogPlan, ChangelogResult
-from penstock.jobs.copy_plan import CopyPlan
 from penstock.jobs.maintenance_plan import MaintenancePlan, MaintenanceResult
 from penstock.jobs.merge_plan import MergePlan, MergeResult
+from penstock.jobs.plans import ChangelogPlan, ChangelogResult, CopyPlan
 from penstock.ledger.changelogs import FillRecord
 from penstock.ledger.table_records import TableRecord
 from penstock.source import ddl_trigger

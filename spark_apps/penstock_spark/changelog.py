@@ -8,8 +8,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
-from penstock.jobs.application import TableResult
-from penstock.jobs.changelog_plan import ChangelogPlan, ChangelogResult, ChangelogTable
+from penstock.jobs.plans import ChangelogPlan, ChangelogResult, ChangelogTable, TableResult
 from penstock.lake.ddl import create_namespaces
 from penstock_spark import clock
 from penstock_spark import session as sessions

@@ -25,7 +25,7 @@ from pyspark.sql import SparkSession
 from penstock.config.connections import Connection
 from penstock.errors import PenstockError
 from penstock.jobs import driver
-from penstock.jobs.copy_plan import CopyPlan, CopyRange
+from penstock.jobs.plans import CopyPlan, CopyRange
 from penstock.landing import store
 from penstock.landing.writer import CopyWriter, FetchedWriter
 from penstock.landing.zone import LandingZone

@@ -24,8 +24,7 @@ from pyspark.sql import SparkSession
 from penstock.conditions import Directive
 from penstock.engine.failure import EngineFailure, file_of
 from penstock.errors import LakeError, PenstockError
-from penstock.jobs.application import LakePlan
-from penstock.jobs.copy_plan import CopyPlan
+from penstock.jobs.plans import CopyPlan, LakePlan
 from penstock.store_trouble import Trouble, trouble_of, trouble_of_os
 
 _LONGEST_CHAIN = 20

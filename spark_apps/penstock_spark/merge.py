@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
-from penstock.jobs.application import TableResult
 from penstock.jobs.merge_plan import MergePlan, MergeResult, TablePlan
+from penstock.jobs.plans import TableResult
 from penstock.lake.ddl import create_namespaces
 from penstock.lsn import Lsn
 from penstock_spark import clock, stores

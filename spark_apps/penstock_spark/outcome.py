@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from penstock.jobs.application import TableResult
+from penstock.jobs.plans import TableResult
 from penstock_spark.failures import OwnFailureError, reason_to_pause
 
 _log = logging.getLogger("penstock.table")

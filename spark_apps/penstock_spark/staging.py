@@ -14,7 +14,7 @@ from typing import Any
 from penstock.engine.failure import EngineFailure
 from penstock.engine.order import MergeAnswer, NewFile, NewVector, TargetFile, Vector
 from penstock.errors import LakeError
-from penstock.jobs.application import TableSize
+from penstock.jobs.plans import TableSize
 from penstock.jobs.pointers import Pointer, place_of
 from penstock.lake import properties
 from penstock.lake.columns import Evolution, numbers_text

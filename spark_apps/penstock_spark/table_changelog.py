@@ -18,8 +18,7 @@ from penstock.engine import changelog as engine
 from penstock.engine.files import Files
 from penstock.engine.order import Column, NewFile, Resources
 from penstock.errors import LakeError
-from penstock.jobs.application import TableResult
-from penstock.jobs.changelog_plan import ChangelogPlan, ChangelogTable
+from penstock.jobs.plans import ChangelogPlan, ChangelogTable, TableResult
 from penstock.lake import changelog, properties
 from penstock.lake.columns import LakeColumn
 from penstock_spark import stores, table_layout

@@ -13,7 +13,7 @@ from penstock.cli import printing
 from penstock.cli.printing import bars
 from penstock.flow import watching
 from penstock.flow.load import spark_copy
-from penstock.jobs.copy_plan import CopyPlan, CopyRange
+from penstock.jobs.plans import CopyPlan, CopyRange
 from penstock.landing.zone import LandingZone
 from tests.waiting import wait_until
 

@@ -15,7 +15,7 @@ from penstock.engine.order import Column, Layout, MergeAnswer, MergeOrder, Targe
 from penstock.engine.target import scan_sql
 from penstock.engine.task import Answer, Shape
 from penstock.errors import LakeError
-from penstock.jobs.application import TableResult
+from penstock.jobs.plans import TableResult
 from penstock.lake.columns import MISFITS, lake_column
 from penstock.shapes.mirror_column import MirrorColumn
 from penstock.shapes.pg_snapshot import Snapshot

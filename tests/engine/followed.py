@@ -22,7 +22,7 @@ from penstock.engine import duck, vectors
 from penstock.engine.files import Files
 from penstock.engine.target import scan_sql
 from penstock.flow.capture.window import land
-from penstock.jobs.copy_plan import CopyPlan
+from penstock.jobs.plans import CopyPlan
 from penstock.landing.zone import LandingZone
 from penstock.lsn import Lsn
 from penstock.shapes.mirror_column import column_plan

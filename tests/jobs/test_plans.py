@@ -7,13 +7,6 @@ import pytest
 
 from penstock.codec import JsonForm
 from penstock.contract.manifest import ChangeCounts, FileRef
-from penstock.jobs.application import TableResult, TableSize
-from penstock.jobs.changelog_plan import (
-    ChangelogPlan,
-    ChangelogResult,
-    ChangelogTable,
-)
-from penstock.jobs.copy_plan import CopyPlan, CopyRange
 from penstock.jobs.driver import Orders
 from penstock.jobs.maintenance_plan import (
     Figures,
@@ -24,6 +17,15 @@ from penstock.jobs.maintenance_plan import (
     TableReport,
 )
 from penstock.jobs.merge_plan import MergePlan, MergeResult, Replaced, TablePlan
+from penstock.jobs.plans import (
+    ChangelogPlan,
+    ChangelogResult,
+    ChangelogTable,
+    CopyPlan,
+    CopyRange,
+    TableResult,
+    TableSize,
+)
 from penstock.jobs.pointers import Fresh, Pointer, Rename
 from penstock.lake.changelog import MissingTransaction
 from penstock.lake.columns import LakeColumn

@@ -9,8 +9,7 @@ import pytest
 from penstock.config.connections import Connection
 from penstock.contract.manifest import ChangeCounts, FileEntry, microseconds
 from penstock.errors import LakeError, Trouble
-from penstock.jobs.application import TableResult
-from penstock.jobs.changelog_plan import ChangelogPlan
+from penstock.jobs.plans import ChangelogPlan, TableResult
 from penstock.ledger import Ledger
 from penstock.ledger.changelogs import FillRecord
 from penstock.lsn import Lsn

@@ -15,7 +15,7 @@ from penstock.errors import LakeError, LedgerError
 from penstock.flow.changelog import run as changelog
 from penstock.flow.changelog.coverage import Interval, may_hold
 from penstock.flow.guards import record_errors
-from penstock.jobs.changelog_plan import ChangelogPlan
+from penstock.jobs.plans import ChangelogPlan
 from penstock_spark import table_changelog
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog

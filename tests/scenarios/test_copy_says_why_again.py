@@ -7,7 +7,7 @@ import pytest
 from penstock.errors import LakeError
 from penstock.flow.load import bootstrap
 from penstock.flow.spark_job import SparkJob
-from penstock.jobs.copy_plan import CopyPlan
+from penstock.jobs.plans import CopyPlan
 from tests.pipeline_env import PipelineEnv, copy_without_spark
 
 

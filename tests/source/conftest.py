@@ -13,7 +13,7 @@ from psycopg import sql
 
 from penstock.config.connections import Connection
 from penstock.config.model import Capture, Pipeline
-from penstock.jobs.copy_plan import CopyRange
+from penstock.jobs.plans import CopyRange
 from penstock.lsn import Lsn
 from penstock.source import peek, session
 from penstock.source.copy import read_range

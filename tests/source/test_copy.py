@@ -14,7 +14,7 @@ from penstock.engine import duck
 from penstock.engine.files import Files
 from penstock.engine.order import Resources
 from penstock.errors import SourceError
-from penstock.jobs.copy_plan import CopyRange
+from penstock.jobs.plans import CopyRange
 from penstock.source import catalog, copy, slot
 from penstock.source.session import SourceSession
 from penstock.values.lake_types import describe

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from penstock.jobs.application import TableResult
+from penstock.jobs.plans import TableResult
 from tests.spark.histories import BagJudge, KeyedJudge, Transaction
 from tests.spark.outcomes import CONFLICTS, Bench
 from tests.spark.random_histories import BagHistories, KeyedHistories

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Protocol
 
-from penstock.jobs.application import TableResult
+from penstock.jobs.plans import TableResult
 from penstock.shapes.mirror_column import MirrorColumn
 from tests.spark.histories import BagJudge, Event, KeyedJudge, Transaction, of_history
 from tests.spark.scenarios import SCENARIOS, Scenario

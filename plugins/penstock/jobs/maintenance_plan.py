@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.codec import JsonForm
-from penstock.jobs.application import LakePlan
+from penstock.jobs.plans import LakePlan
 from penstock.jobs.pointers import Place
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from penstock.codec import JsonForm
 from penstock.contract.manifest import FileRef
-from penstock.jobs.application import LakePlan, TableResult
+from penstock.jobs.plans import LakePlan, TableResult
 from penstock.jobs.pointers import Pointer, Rename
 from penstock.shapes.mirror_column import MirrorColumn
 

@@ -15,8 +15,7 @@ from psycopg.types.json import Jsonb
 
 from penstock.config.connections import Connection
 from penstock.errors import LakeError
-from penstock.jobs.application import TableResult
-from penstock.jobs.changelog_plan import ChangelogPlan
+from penstock.jobs.plans import ChangelogPlan, TableResult
 from penstock.ledger.iceberg_pointers import move_pointers
 from penstock.ledger.pipelines import find, gaps
 from penstock.ledger.records import GapRecord, PipelineState, Row, SkippedRecord, WindowRecord

@@ -14,7 +14,7 @@ from psycopg import sql
 
 from penstock.config.connections import Connection
 from penstock.contract.schema import copy_schema
-from penstock.jobs.copy_plan import CopyRange
+from penstock.jobs.plans import CopyRange
 from penstock.landing.layout import copy_file
 from penstock.shapes.source_table import Leaf, SourceTable
 from penstock.source.arrow import ArrowSession, connect_arrow

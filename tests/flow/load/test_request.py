@@ -9,7 +9,7 @@ import pytest
 
 from penstock.flow.load.request import Fill, Overwrite, ReadRequest, Replace
 from penstock.flow.load.waiting import why_no_copy
-from penstock.jobs.copy_plan import CopyRange
+from penstock.jobs.plans import CopyRange
 from penstock.ledger.loads import NewRead
 from penstock.lsn import Lsn
 from penstock.shapes.source_table import SourceColumn, SourceTable

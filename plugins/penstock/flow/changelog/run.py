@@ -15,7 +15,7 @@ from penstock.flow.changelog.coverage import Interval
 from penstock.flow.changelog.table_plan import table_orders
 from penstock.flow.context import Context
 from penstock.flow.spark_job import SparkJob, Submit, answer, carried_out, catalog_secrets, describe, plan_frame
-from penstock.jobs.changelog_plan import ChangelogPlan, ChangelogResult
+from penstock.jobs.plans import ChangelogPlan, ChangelogResult
 from penstock.landing import layout
 from penstock.ledger import new_attempt
 from penstock.ledger.changelogs import FillRecord

@@ -15,7 +15,7 @@ from penstock.contract.schema import NO_COLUMNS_FIELD
 from penstock.errors import LedgerError
 from penstock.flow.changelog.coverage import Interval, may_hold
 from penstock.flow.context import Context
-from penstock.jobs.changelog_plan import ChangelogTable
+from penstock.jobs.plans import ChangelogTable
 from penstock.lake.changelog import MissingTransaction
 from penstock.lake.columns import LakeColumn, lake_column
 from penstock.ledger.changelogs import IntervalWork

@@ -14,8 +14,8 @@ from penstock.flow.context import Context
 from penstock.flow.merge import run as merge
 from penstock.flow.merge.attempts import read_orders
 from penstock.flow.spark_job import Submit, carried_out
-from penstock.jobs.application import TableResult
 from penstock.jobs.merge_plan import MergeResult
+from penstock.jobs.plans import TableResult
 from penstock.landing import layout
 from penstock.ledger.table_records import LoadRecord
 

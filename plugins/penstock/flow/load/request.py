@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from penstock.jobs.copy_plan import CopyRange
+from penstock.jobs.plans import CopyRange
 from penstock.ledger.loads import NewBuild, NewRead
 from penstock.lsn import Lsn
 from penstock.shapes.reads import BoundData

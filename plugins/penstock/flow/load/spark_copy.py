@@ -19,7 +19,7 @@ from penstock.flow.load.request import ReadRequest
 from penstock.flow.spark_job import SparkJob, Submit, carried_out, describe
 from penstock.flow.watching import Done, watched
 from penstock.jobs import driver
-from penstock.jobs.copy_plan import CopyPlan
+from penstock.jobs.plans import CopyPlan
 from penstock.landing import layout
 from penstock.shapes.source_table import SourceTable
 from penstock.source import catalog, session
