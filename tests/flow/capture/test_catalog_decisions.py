@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from penstock.config.model import Pipeline
-from penstock.flow.schema import sync_publication
-from penstock.flow.schema.sync_publication import Alteration
-from penstock.flow.schema.sync_tables import member_changes
+from penstock.flow.schema import publication
+from penstock.flow.schema.membership import member_changes
+from penstock.flow.schema.publication import Alteration
 from penstock.lsn import Lsn
 from penstock.shapes.accepted import Accepted
 from penstock.shapes.source_table import SourceTable
@@ -65,7 +65,7 @@ def snapshot(
 
 
 def decided(found: CatalogSnapshot, *include: str, on_standby: bool = False, **source: Any) -> Alteration:
-    decision = sync_publication.decide(pipeline(*include, **source), found, on_standby=on_standby)
+    decision = publication.decide(pipeline(*include, **source), found, on_standby=on_standby)
     assert decision is not None
     return decision
 
@@ -119,7 +119,7 @@ def test_a_publication_that_is_not_ours_is_not_altered(
 def test_without_patterns_nothing_is_decided_about_the_publication() -> None:
     found = replace(snapshot([table(1)], [], "public.*"), choice=None)
 
-    assert sync_publication.decide(pipeline("public.*"), found, on_standby=False) is None
+    assert publication.decide(pipeline("public.*"), found, on_standby=False) is None
 
 
 def test_tables_join_leave_and_come_back() -> None:

@@ -31,9 +31,9 @@ from penstock.flow.context import Context
 from penstock.flow.guards import running, slot_work
 from penstock.flow.schema import resolve
 from penstock.flow.schema import run as schema
+from penstock.flow.schema.membership import follow_publication
+from penstock.flow.schema.publication import follow_patterns
 from penstock.flow.schema.publication_options import follow_options
-from penstock.flow.schema.sync_publication import follow_patterns
-from penstock.flow.schema.sync_tables import follow_publication
 from penstock.ledger.records import ActivePipeline, WindowRecord
 from penstock.ledger.windows import WindowContent, WindowPace, moved
 from penstock.lsn import Lsn

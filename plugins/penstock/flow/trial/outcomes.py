@@ -14,11 +14,11 @@ from penstock.flow import archives
 from penstock.flow.context import Context, on_change
 from penstock.flow.load.waiting import why_no_copy
 from penstock.flow.schema import publication_options
+from penstock.flow.schema.membership import came_back_reason, member_changes
 from penstock.flow.schema.names import table_facts, with_name
+from penstock.flow.schema.publication import Alteration
 from penstock.flow.schema.questions import plan_of
 from penstock.flow.schema.run import policy_of
-from penstock.flow.schema.sync_publication import Alteration
-from penstock.flow.schema.sync_tables import came_back_reason, member_changes
 from penstock.flow.trial.snapshots import TriedLog
 from penstock.ledger.records import Publishing
 from penstock.ledger.table_records import TableRecord

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from penstock.config.connections import Connection
 from penstock.errors import SourceError
 from penstock.flow.context import Context
+from penstock.flow.schema.publication import Alteration, decide
 from penstock.flow.schema.questions import OpenTable, ask_for_values
-from penstock.flow.schema.sync_publication import Alteration, decide
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
 from penstock.shapes.ddl_log import read_rewrites, rewritten_files
