@@ -11,7 +11,7 @@ from penstock.flow.load import waiting
 from penstock.flow.load.resync import to_copy
 from penstock.flow.load.waiting import wait_for_open_transactions
 from penstock.flow.recover import resume
-from penstock.flow.schema import publication_options
+from penstock.flow.schema.publication import changed
 from penstock.flow.verify.compare import compare
 from penstock.ledger.records import Publishing
 from tests.pipeline_env import PipelineEnv
@@ -67,7 +67,7 @@ def test_an_alteration_of_what_is_sent_of_generated_columns_is_named(before: boo
     kinds = ("insert", "update", "delete", "truncate", "via_root")
     first, second = (Publishing(str(each), "owner", kinds, kinds, each) for each in (before, after))
 
-    assert publication_options.changed(first, second).startswith(said)
+    assert changed(first, second).startswith(said)
 
 
 @pytest.mark.slow

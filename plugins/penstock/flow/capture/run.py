@@ -31,9 +31,8 @@ from penstock.flow.context import Context
 from penstock.flow.guards import running, slot_work
 from penstock.flow.schema import resolve
 from penstock.flow.schema import run as schema
-from penstock.flow.schema.membership import follow_publication
+from penstock.flow.schema.membership import follow_options, follow_publication
 from penstock.flow.schema.publication import follow_patterns
-from penstock.flow.schema.publication_options import follow_options
 from penstock.ledger.records import ActivePipeline, WindowRecord
 from penstock.ledger.windows import WindowContent, WindowPace, moved
 from penstock.lsn import Lsn

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from penstock.conditions import Level
 from penstock.flow.health.input import SlotInput
-from penstock.flow.schema.publication_options import kinds_text as kinds
+from penstock.flow.schema.publication import kinds_text as kinds
 from penstock.ledger.health import Finding
 from penstock.units import size, span
 

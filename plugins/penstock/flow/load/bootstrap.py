@@ -19,8 +19,8 @@ from penstock.flow.load.read import Reads, catalog_at, read_tables
 from penstock.flow.load.request import Fill, ReadRequest
 from penstock.flow.load.spark_copy import Earlier
 from penstock.flow.load.waiting import why_no_copy
-from penstock.flow.schema import publication_options
 from penstock.flow.schema.names import table_facts
+from penstock.flow.schema.publication import publishing_of
 from penstock.flow.spark_job import Submit
 from penstock.jobs.pointers import aside
 from penstock.ledger.table_records import LoadRecord, TableRecord
@@ -196,7 +196,9 @@ def _intend(ctx: Context, *, made: bool) -> None:
         published = publication.read_publication(conn, ctx.pipeline.publication)
         if published is None:
             raise _unpublished(ctx)
-        publication_options.begin(ctx, published)
+        # before the slot is made: that is what the tables' lake is promised
+        promised = publishing_of(published, None, ctx.pipeline.source.publish)
+        ctx.ledger.pipelines.note_publishing(ctx.name, promised)
         ctx.ledger.pipelines.intend_slot(
             ctx.name,
             system_identifier=server.system_identifier,

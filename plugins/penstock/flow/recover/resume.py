@@ -19,7 +19,7 @@ from penstock.flow.health import alarms
 from penstock.flow.load.replay_request import saw
 from penstock.flow.merge import lake_state
 from penstock.flow.merge.landed import landed_relations
-from penstock.flow.schema import publication_options
+from penstock.flow.schema.publication import kinds_text, publishing_of
 from penstock.flow.schema.run import added_only
 from penstock.ledger.records import PipelineRecord
 from penstock.ledger.table_records import TableRecord
@@ -137,12 +137,8 @@ def _withheld(ctx: Context, _: TableRecord) -> str | None:
     if found is None:
         return f"publication {ctx.pipeline.publication} does not exist"
     known = ctx.ledger.pipelines.get(ctx.name).publishing
-    withheld = publication_options.publishing_of(found, known, ctx.pipeline.source.publish).withheld
-    return (
-        f"publication {ctx.pipeline.publication} does not send {publication_options.kinds_text(withheld)}"
-        if withheld
-        else None
-    )
+    withheld = publishing_of(found, known, ctx.pipeline.source.publish).withheld
+    return f"publication {ctx.pipeline.publication} does not send {kinds_text(withheld)}" if withheld else None
 
 
 def _changed(ctx: Context, record: TableRecord) -> str | None:

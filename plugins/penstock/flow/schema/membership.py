@@ -1,27 +1,33 @@
-"""The ledger follows the publication: which tables joined it after bootstrap, which left, and which left and came back.
+"""The ledger follows the publication: which tables joined it after bootstrap, left it, or came back, and with what options.
 
 A table that joined is `new`: its changes are landed from its first day, and it waits for its copy. A table that left is
 merged through the last position at which it was surely published, and is then `dropped`; the lake keeps it, or not. One
-that came back since the last look, or of which other rows or columns are published, is paused until it is copied again.
+that came back since the last look, or of which other rows or columns are published, is paused until it is copied again; so are
+all tables where an alteration may have kept kinds of changes out of the stream. The version of a catalog row cannot be brought back:
+options that were changed and changed back are noticed, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from penstock.errors import LakeError
+from penstock.errors import LakeError, Trouble
+from penstock.flow import table_status
 from penstock.flow.context import Context
-from penstock.flow.schema import names
-from penstock.flow.schema.names import table_facts
-from penstock.flow.schema.publication_options import hide
+from penstock.flow.schema.names import follow_names, table_facts
+from penstock.flow.schema.publication import changed, publishing_of
+from penstock.ledger.records import Publishing
 from penstock.ledger.table_records import TableRecord
 from penstock.ledger.windows import LedgerSnapshot
 from penstock.lsn import Lsn
+from penstock.shapes.replica_identity import problem, remedy
 from penstock.shapes.source_table import SourceTable
 from penstock.shapes.table_facts import TableFacts
 from penstock.source import server_info
 from penstock.source.catalog_snapshot import CatalogSnapshot
+from penstock.source.preflight.findings import names
+from penstock.source.publication import PublicationFacts
 from penstock.source.server_info import Sight
 from penstock.source.session import SourceSession
 
@@ -45,11 +51,15 @@ def member_changes(known: Iterable[TableRecord], found: CatalogSnapshot, *, spli
     now = {table.oid for table in found.tables} | found.unchanged
     there = {relation.oid for relation in found.relations}
     pairs = ((before[table.oid], table) for table in found.tables if table.oid in before)
-    left = (record for record in before.values() if record.oid not in now and _was_member(record))
-    joined = (table for table in found.tables if _has_joined(before.get(table.oid)))
+    members = {record.oid for record in before.values() if record.state != "dropped" and record.left_lsn is None}
+    going = {record.oid for record in before.values() if record.left_lsn is not None and record.state == "paused"}
+    left = (before[oid] for oid in before if oid not in now and oid in members | going)
+    joined = (table for table in found.tables if table.oid not in members)
     return MemberChanges(
         back=tuple((record, table) for record, table in pairs if came_back(record, table)),
-        left=tuple(record for record in left if not (split and record.oid in there and _is_partitioned(record))),
+        left=tuple(
+            record for record in left if not (split and record.oid in there and record.accepted.shape.kind == "p")
+        ),
         joined=tuple(table for table in joined if not (split and table.parents)),
     )
 
@@ -70,7 +80,7 @@ def follow_publication(
         _leave(ctx, record, position, exists=record.oid in there)
     gone = changes.back or changes.left
     there_now = ctx.ledger.tables.all(ctx.name, but=found.unchanged) if gone else known.tables
-    renamed = names.follow(ctx, found, there_now)  # before others take the names that are free now
+    renamed = follow_names(ctx, found, there_now)  # before others take the names that are free now
     if changes.joined:
         sight = server_info.sight(conn)  # after the tables were read: whoever wrote before they joined has a lower id
         for table in changes.joined:
@@ -97,19 +107,6 @@ def came_back_reason(ctx: Context, record: TableRecord, table: SourceTable) -> s
         f"it was taken out of publication {name} and put back, or its row filter or its columns there were changed and changed "
         "back; what it wrote meanwhile may be in no window"
     )
-
-
-def _is_partitioned(record: TableRecord) -> bool:
-    """Return whether a table's changes come under its partitions' names where the publication says so."""
-    return record.accepted.shape.kind == "p"
-
-
-def _was_member(record: TableRecord) -> bool:
-    return record.state != "dropped" and (record.left_lsn is None or record.state == "paused")
-
-
-def _has_joined(record: TableRecord | None) -> bool:
-    return record is None or record.state == "dropped" or record.left_lsn is not None
 
 
 def _leave(ctx: Context, record: TableRecord, position: Lsn, *, exists: bool) -> None:
@@ -148,3 +145,86 @@ def _holder(ctx: Context, facts: TableFacts) -> str:
         ):
             return f": {'.'.join(facts.target)} is the lake's name of {record.qualified}"
     return ""
+
+
+def follow_options(
+    ctx: Context,
+    conn: SourceSession,
+    found: PublicationFacts | None,
+    before: Publishing | None,
+    tables: Iterable[SourceTable] = (),
+) -> bool:
+    """Hold the publication's options against those `before`, which the ledger has; where it was altered, pause what that concerns.
+
+    `tables` are those of the look: one whose key is not sent any more is paused for that. Return whether the ledger was changed.
+    """
+    if found is None:  # that it is missing is the slot's verdict
+        return False
+    now = publishing_of(found, before, ctx.pipeline.source.publish)
+    if before is not None and before.stamp != now.stamp:
+        known = [
+            table for table in ctx.ledger.tables.all(ctx.name) if table.state != "dropped" and table.left_lsn is None
+        ]
+        reason = f"publication {ctx.pipeline.publication} was altered: {changed(before, now)}"
+        hide(ctx, conn, dict.fromkeys((table.oid for table in known), None), reason, publishing=now)
+        _pause_without_key(ctx, {table.oid: table for table in tables}, known, now)
+    elif before != now:  # the first look, or `source.publish` says something else
+        ctx.ledger.pipelines.note_publishing(ctx.name, now)
+    return before != now
+
+
+def _pause_without_key(
+    ctx: Context, tables: Mapping[int, SourceTable], known: Iterable[TableRecord], now: Publishing
+) -> None:
+    """Say of a table whose key had generated columns that are not sent any more that no copy helps before it has another."""
+    if not {"update", "delete"} & set(now.sent):
+        return
+    for record in known:
+        table = tables.get(record.oid)
+        if table is not None and record.identity != "n" and table.identity == "n" and (why := problem(table)):
+            reason = f"publication {ctx.pipeline.publication} was altered, and {why}; {remedy(table)}, then resync it"
+            table_status.stop(ctx, record, Trouble("no-usable-identity", reason, "person"))
+
+
+def hide(
+    ctx: Context,
+    conn: SourceSession,
+    tables: Mapping[int, Sequence[str] | None],
+    reason: str,
+    *,
+    publishing: Publishing | None = None,
+) -> None:
+    """Pause tables of which changes may be in no window; a copy must see every transaction that is open now.
+
+    With it goes how the publication is `publishing` now. A table that waits for its first copy goes on waiting.
+    """
+    sight = server_info.sight(conn)
+    trouble = Trouble("publication-changed", reason, "copy")
+    with ctx.ledger.together(ctx.name):
+        if publishing is not None:
+            ctx.ledger.pipelines.note_publishing(ctx.name, publishing)
+        known = [table for table in ctx.ledger.tables.all(ctx.name) if table.oid in tables]
+        there = [table for table in known if table.state not in ("new", "dropped") and table.left_lsn is None]
+        table_status.stop_all(ctx, there, {table.oid: _after(table, trouble) for table in there}, noted=True)
+        message = f"{_hidden(known)}: {reason}"
+        ctx.ledger.membership.hide(ctx.name, tables, trouble, lsn=sight.lsn, xid=sight.xid, message=message)
+    ctx.progress(message)
+
+
+def _after(table: TableRecord, trouble: Trouble) -> Trouble:
+    """Return a trouble that does not hide the one that the table has."""
+    if table.paused_slug in (None, trouble.slug):
+        return trouble
+    return replace(
+        trouble, reason=f"{trouble.reason}; before that it was paused by {table.paused_slug}: {table.paused_reason}"
+    )
+
+
+def _hidden(known: Iterable[TableRecord]) -> str:
+    """Say what becomes of tables of which changes may be in no window."""
+    tables = sorted(known, key=lambda table: table.qualified)
+    waiting = names(table.qualified for table in tables if table.state == "new")
+    paused = names(table.qualified for table in tables if table.state != "new")
+    if paused or not waiting:
+        return f"paused {paused or 'no table'}"
+    return f"{waiting} waits on for its first copy"

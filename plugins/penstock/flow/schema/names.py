@@ -25,7 +25,7 @@ Target = tuple[str, ...]
 _LATER = ("ready", "new")  # what is being copied first has no name in the lake, and a copy that goes by the old one
 
 
-def follow(ctx: Context, found: CatalogSnapshot, tables: Iterable[TableRecord]) -> bool:
+def follow_names(ctx: Context, found: CatalogSnapshot, tables: Iterable[TableRecord]) -> bool:
     """Take over the new names of these tables, and pause those of which the lake's name is another table's; return whether there were any."""
     now = found.by_oid
     changed = [

@@ -1,4 +1,4 @@
-"""The publication follows the patterns: a table that matches joins it, one that matches no more leaves it.
+"""The publication, how it publishes, and that it follows the patterns: a table that matches joins it, one that matches no more leaves it.
 
 Only a publication that Penstock made and still owns is altered. For any other the statement is reported to the owner, once.
 No table joins that would then refuse the application's updates, and a pattern that matches nothing takes none out.
@@ -10,9 +10,10 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from penstock.config.model import Pipeline
+from penstock.config.model import CHANGES, Pipeline
 from penstock.errors import SourceError
 from penstock.flow.context import Context
+from penstock.ledger.records import Publishing
 from penstock.shapes.source_table import SourceTable
 from penstock.source import publication
 from penstock.source.catalog import Relation
@@ -22,6 +23,9 @@ from penstock.source.preflight.findings import names
 from penstock.source.preflight.table_rules import unfit
 from penstock.source.publication import PublicationFacts
 from penstock.source.session import SourceSession
+
+KINDS = (*CHANGES, "via_root")
+_SAID = {"via_root": "changes of partitions under their root's name", "generated": "stored generated columns"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,3 +178,39 @@ def _listed(what: str, tables: Iterable[str]) -> str:
 def _note(ctx: Context, slug: str, message: str, oid: int | None = None) -> None:
     if ctx.ledger.events.add_on_change(ctx.name, slug=slug, level="warning", message=message, table_oid=oid):
         ctx.progress(f"[{slug}] {message}")
+
+
+def publishing_of(found: PublicationFacts, before: Publishing | None, meant: Collection[str]) -> Publishing:
+    """Return what the ledger keeps of a publication: what it has ever sent is promised, as far as it is meant to be."""
+    promised = {*found.sent, *(before.promised if before else ())} & {*meant, "via_root"}
+    return Publishing(
+        stamp=found.stamp,
+        owner=found.owner,
+        sent=found.sent,
+        promised=tuple(kind for kind in KINDS if kind in promised),
+        generated=found.generated,
+    )
+
+
+def changed(before: Publishing, now: Publishing) -> str:
+    """Say what an alteration may have kept out of the stream, and what it does keep out."""
+    lost = [kind for kind in before.sent if kind not in now.sent]
+    won = [kind for kind in now.sent if kind not in before.sent]
+    if before.generated != now.generated:
+        (lost if before.generated else won).append("generated")
+    if lost:
+        return f"it does not send {kinds_text(lost)} any more; what was not sent is in no window"
+    if won:
+        return f"it sends {kinds_text(won)} again, or for the first time; what was not sent before is in no window"
+    other = "; its owner is another" if before.owner != now.owner else ""
+    return (
+        f"it shows the options that it had{other}; meanwhile it may have left out any kind of change "
+        f"({kinds_text(KINDS)}), which is then in no window. PostgreSQL keeps the version of its last alteration only: a new owner or "
+        "a new name alone looks the same as options that were changed and changed back; who knows that it was only that may "
+        "resume the tables before they are copied"
+    )
+
+
+def kinds_text(kinds: Sequence[str]) -> str:
+    """Name kinds of change in a sentence."""
+    return names(_SAID.get(kind, f"{kind}s") for kind in kinds)

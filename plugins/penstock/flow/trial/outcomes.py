@@ -13,10 +13,9 @@ from penstock.errors import Trouble
 from penstock.flow import archives
 from penstock.flow.context import Context, on_change
 from penstock.flow.load.waiting import why_no_copy
-from penstock.flow.schema import publication_options
 from penstock.flow.schema.membership import came_back_reason, member_changes
 from penstock.flow.schema.names import table_facts, with_name
-from penstock.flow.schema.publication import Alteration
+from penstock.flow.schema.publication import Alteration, changed, publishing_of
 from penstock.flow.schema.questions import plan_of
 from penstock.flow.schema.run import policy_of
 from penstock.flow.trial.snapshots import TriedLog
@@ -81,13 +80,13 @@ class Migration:
         before, now, meant = self.before.publication, self.after.publication, self.ctx.pipeline.source.publish
         if before is None or now is None:
             raise AssertionError("expected a publication in the scratch database before and after")
-        known = publication_options.publishing_of(before, None, meant)
-        return known, publication_options.publishing_of(now, known, meant)
+        known = publishing_of(before, None, meant)
+        return known, publishing_of(now, known, meant)
 
     def publication_altered(self, known: Mapping[int, TableRecord]) -> Iterator[TableOutcome]:
         before, now = self.publishing
         if before.stamp != now.stamp:
-            why = f"publication {self.ctx.pipeline.publication} is altered: {publication_options.changed(before, now)}"
+            why = f"publication {self.ctx.pipeline.publication} is altered: {changed(before, now)}"
             for record in known.values():
                 if record.oid in self.after.by_oid:
                     yield self._copied(record, Trouble.usual("publication-changed", why))
