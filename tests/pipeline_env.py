@@ -234,6 +234,37 @@ class PipelineEnv:
             tuple(row) for row in self.spark.sql(f"select {columns} from lake.{self.name}.public.`{table}`").collect()
         ]
 
+    def data_files(self, table: str) -> set[str]:
+        """Return the data files and deletion vectors of a lake table."""
+        assert self.spark is not None
+        self.lake_rows(table, "1")  # as Spark reads it now
+        files = self.spark.sql(f"select file_path from lake.{self.name}.public.`{table}`.files").collect()
+        return {path for (path,) in files}
+
+    def wrong(self, copied: set[tuple[str, int]] | None = None) -> list[str]:
+        """Return what is not as it should be.
+
+        That are tables that wait, that differ from the source, of which changes missed their rows, or that were copied beyond `copied`.
+        """
+        records = [table for table in self.tables if table.state != "dropped"]
+        return [
+            *(f"{each.name} is {each.state}: {each.paused_reason}" for each in records if each.state != "ready"),
+            *(line for table in compare(self.ctx, records).tables if not table.equal for line in table.lines()),
+            *(
+                f"{name}: {count} changes did not meet the row that they speak of"
+                for name, count in self.missed().items()
+            ),
+            *(f"table {oid} was copied" for _, oid in (self.copies() - copied if copied is not None else ())),
+        ]
+
+    def missed(self) -> dict[str, int]:
+        """Return the rows that changes missed, or met where there should be none, by table."""
+        found = self.ledger.execute(
+            "select name, update_missing + delete_missing + insert_existing from penstock.table where pipeline = %s",
+            self.name,
+        )
+        return {name: count for name, count in found if count}
+
     def to_json(self) -> str:
         """Return the coordinates with which another process can open the same pipeline, without Spark."""
 

@@ -3,7 +3,6 @@
 import pytest
 
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.column_changes import data_files
 from tests.scenarios.test_attached_partitions import aside, attach, equal, made, states
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -34,7 +33,7 @@ def begun(env: PipelineEnv) -> tuple[set[tuple[str, int]], dict[str, set[str]]]:
     for table in CASES:
         env.sql(made(table))
     env.bootstrap()
-    return env.copies(), {table: data_files(env, table) for table in CASES}
+    return env.copies(), {table: env.data_files(table) for table in CASES}
 
 
 def test_rows_of_before_show_the_default_of_the_partitions_that_were_there(env16: PipelineEnv) -> None:
@@ -46,7 +45,7 @@ def test_rows_of_before_show_the_default_of_the_partitions_that_were_there(env16
 
     assert equal(env16)
     assert env16.copies() == copied
-    assert all(files[table] <= data_files(env16, table) for table in CASES), "no file was rewritten"
+    assert all(files[table] <= env16.data_files(table) for table in CASES), "no file was rewritten"
 
 
 def test_a_partition_that_was_attached_empty_has_no_say(env16: PipelineEnv) -> None:

@@ -12,7 +12,6 @@ from penstock.flow.load import run as rebuild
 from penstock.source import ddl_trigger
 from tests.faults.steps import Step, owner
 from tests.pipeline_env import PipelineEnv, copy_without_spark
-from tests.scenarios.key_changes import missed
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -141,4 +140,4 @@ def test_ddl_between_any_two_steps_ends_in_an_equal_lake(
                 found[f"{verb.__name__} at {step}"] = wrong
 
     assert found == {}
-    assert missed(env16) == {}
+    assert env16.missed() == {}

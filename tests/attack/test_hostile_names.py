@@ -9,7 +9,6 @@ from pyspark.sql import SparkSession
 from penstock.compare.lake_reader import lake_reader, sql_catalog
 from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.column_changes import data_files
 from tests.scenarios.recovery import equal
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -69,7 +68,7 @@ def test_columns_take_any_name_and_give_it_back_and_pass_it_on(env: PipelineEnv,
             f"create table {table} (id int primary key, {made}); insert into {table} (id, c0) values (1, 'x'), (2, 'y')"
         )
     begin(env, trigger=trigger)
-    copied, files = env.copies(), data_files(env, "still")
+    copied, files = env.copies(), env.data_files("still")
 
     rename = [f"rename c{n} to {quoted(name)}" for n, name in enumerate(COLUMNS)]
     back = [f"rename {quoted(name)} to c{n}" for n, name in enumerate(COLUMNS)]
@@ -94,7 +93,7 @@ def test_columns_take_any_name_and_give_it_back_and_pass_it_on(env: PipelineEnv,
     assert set(env.paused()) <= ({"passed_on", "added"} if not trigger else set())
     unequal = {found.name.rpartition(".")[2]: found.lines() for found in compare(env.ctx).tables if not found.equal}
     assert unequal.keys() <= env.paused().keys(), unequal
-    assert data_files(env, "still") == files, "names alone write no file"
+    assert env.data_files("still") == files, "names alone write no file"
     assert env.copies() == copied
 
 

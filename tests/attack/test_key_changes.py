@@ -9,8 +9,6 @@ from penstock.flow.merge import publish as publishing
 from penstock.flow.merge import run as merge
 from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.column_changes import data_files
-from tests.scenarios.key_changes import missed
 
 pytestmark = pytest.mark.spark
 
@@ -44,7 +42,7 @@ def test_a_replay_and_a_resync_find_rows_by_the_key_of_each_window(env16: Pipeli
         env16.land()
     env16.merge()
     assert compare(env16.ctx).equal
-    assert missed(env16) == {}
+    assert env16.missed() == {}
 
     ids = [
         *rebuild.replay(env16.ctx, Replay(("public.replayed",)), env16.submit),
@@ -57,7 +55,7 @@ def test_a_replay_and_a_resync_find_rows_by_the_key_of_each_window(env16: Pipeli
     env16.merge()
 
     assert compare(env16.ctx).equal
-    assert missed(env16) == {}
+    assert env16.missed() == {}
 
 
 @pytest.mark.slow
@@ -77,7 +75,7 @@ def test_a_merge_of_two_keys_that_dies_after_spark_or_in_the_publish_is_made_aga
 
     env16.merge()
     assert compare(env16.ctx).equal
-    assert missed(env16) == {}
+    assert env16.missed() == {}
 
 
 def dies(*_: object, **__: object) -> None:
@@ -86,11 +84,11 @@ def dies(*_: object, **__: object) -> None:
 
 def test_a_change_of_the_key_alone_is_an_event_and_writes_nothing(env16: PipelineEnv) -> None:
     env16.bootstrap(MADE.format(t="t"))
-    files = data_files(env16, "t")
+    files = env16.data_files("t")
 
     env16.follow(BY_CODE.format(t="t"))
 
-    assert data_files(env16, "t") == files
+    assert env16.data_files("t") == files
     assert env16.merge() is None, "nothing is left to do"
     [reported] = env16.ctx.ledger.events.unannounced(env16.name, "schema-followed")
     assert (reported.details["rule"], reported.message) == ("change-key", "the key is (code) now, it was (id)")
@@ -111,7 +109,7 @@ def test_values_that_were_fetched_are_found_by_the_key_of_that_time(env16: Pipel
 
     assert env16.paused() == {}
     assert compare(env16.ctx).equal
-    assert missed(env16) == {}
+    assert env16.missed() == {}
 
 
 @pytest.mark.slow
@@ -161,7 +159,7 @@ def test_a_key_that_becomes_deferrable_and_back_is_followed_and_rebuilt(env16: P
     env16.merge()
     assert env16.paused() == {}
     assert compare(env16.ctx).equal
-    assert missed(env16) == {}
+    assert env16.missed() == {}
     reported = [each.message for each in env16.ctx.ledger.events.unannounced(env16.name, "schema-followed")]
     assert reported.count("the key is the whole row now, because the primary key is deferrable, it was (id)") == len(
         names
@@ -178,7 +176,7 @@ def test_a_key_that_becomes_deferrable_and_back_is_followed_and_rebuilt(env16: P
     rebuild.switch(env16.ctx, ids, env16.submit)
     env16.merge()
     assert compare(env16.ctx).equal
-    assert missed(env16) == {}
+    assert env16.missed() == {}
 
 
 @pytest.mark.slow
@@ -217,4 +215,4 @@ def test_a_partition_with_a_deferrable_part_of_the_key_costs_a_copy_and_loses_no
     env16.merge()
     assert env16.paused() == {}
     assert compare(env16.ctx).equal
-    assert missed(env16) == {}
+    assert env16.missed() == {}

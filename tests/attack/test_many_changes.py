@@ -5,8 +5,6 @@ import pytest
 
 from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.column_changes import wrong
-from tests.scenarios.key_changes import missed
 
 pytestmark = pytest.mark.spark
 
@@ -34,8 +32,8 @@ def test_two_hundred_changes_of_the_key_in_one_window_are_followed(env16: Pipeli
             )
     env16.follow()
 
-    assert wrong(env16, copied) == []
-    assert missed(env16) == {}
+    assert env16.wrong(copied) == []
+    assert env16.missed() == {}
 
 
 @pytest.mark.slow
@@ -53,7 +51,7 @@ def test_two_hundred_changes_of_the_columns_in_one_window_are_followed_without_t
                 conn.execute(f"alter table t add b{n} int default {n}; update t set b{n} = 0 where id = 7".encode())
     env16.follow()
 
-    assert wrong(env16, copied) == []
+    assert env16.wrong(copied) == []
 
 
 HALVES = {
@@ -123,8 +121,8 @@ def test_ddl_that_fails_is_undone_or_is_prepared_over_windows_shows_what_was_com
             env16.sql(f"update {name} set n = n + 1 where id = 9; delete from {name} where id = 10")
     env16.follow()
 
-    assert wrong(env16, copied) == []
-    assert missed(env16) == {}
+    assert env16.wrong(copied) == []
+    assert env16.missed() == {}
 
 
 @pytest.mark.slow
@@ -172,4 +170,4 @@ def test_a_table_of_fifteen_hundred_columns_is_changed_as_any_other(env16: Pipel
         )
     env16.follow("update wide set d12 = 0, late = 2 where id = 3")
 
-    assert wrong(env16, copied) == []
+    assert env16.wrong(copied) == []

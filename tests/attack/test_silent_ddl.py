@@ -39,8 +39,13 @@ class Case:
     reason: str | None
 
 
-def case(made: str, steps: str, reason: str | None = None) -> Case:
-    return Case(made, spelt(steps, WORDS), reason)
+def cases(groups: dict[tuple[str, str | None], dict[str, str]]) -> dict[str, Case]:
+    """Return the cases of tables that are made alike and are paused for one reason, by their names."""
+    return {
+        name: Case(made, spelt(steps, WORDS), reason)
+        for (made, reason), texts in groups.items()
+        for name, steps in texts.items()
+    }
 
 
 WORDS = {
@@ -59,309 +64,248 @@ ADDED = "was added and the table rewritten"
 REWRITTEN = "was attached and rewritten or truncated"
 NEW_FILE = "has a new file, and nothing tells that it has the rows of before"
 
-PARTITIONS = {
-    "a partition is made, filled and attached in one transaction": case(
-        ROOT, "LIKE_3; OWN_ROW_3, (202, 2);ATTACH_3", reason=ATTACHED
-    ),
-    "the same with rows from within a savepoint": case(
-        ROOT, "LIKE_3;do $$begin OWN_ROW_3; exception when others then raise; end$$;ATTACH_3", reason=ATTACHED
-    ),
-    "the same below a partition that has partitions": case(
-        DEEP,
-        "LIKE_3; OWN_ROW_3;alter table {t}_s attach partition {t}_3 for values from (200) to (300)",
-        reason=ATTACHED,
-    ),
-    "a whole tree is filled and attached": case(
-        ROOT,
-        "create table {t}_s (like {t} including all) partition by range (id);create table {t}_3 partition of {t}_s "
-        "for values from (200) to (300); insert into {t}_s values (201, "
-        "1);alter table {t} attach partition {t}_s for values from (200) to (400)",
-        reason=ATTACHED,
-    ),
-    "a table with rows is attached": case(ROOT, "LIKE_3; OWN_ROW_3 / ATTACH_3", reason=ATTACHED),
-    "a default partition is split in one transaction": case(
-        DEFAULTED,
-        "LIKE_3;with moved as (delete from {t}_d where id < 600 returning *) insert into {t}_3 select * from "
-        "moved;alter table {t} attach partition {t}_3 for values from (500) to (600)",
-        reason=ATTACHED,
-    ),
-    "a partition is detached, changed and attached again": case(
-        ROOT,
-        "alter table {t} detach partition {t}_1 / update {t}_1 set v = 7 / "
-        "alter table {t} attach partition {t}_1 for values from (0) to (100)",
-        reason="detached and attached again",
-    ),
-    "a partition is detached, truncated and attached again": case(
-        ROOT,
-        "alter table {t} detach partition {t}_1; truncate {t}_1;alter table {t} attach partition {t}_1 for values "
-        "from (0) to (100)",
-        reason="detached and attached again",
-    ),
-    "a partition is dropped": case(ROOT, "drop table {t}_1", reason="detached or dropped with its rows"),
-    "a partition comes, takes rows and is dropped": case(
-        ROOT, "NEW_3 / ROW_3 / drop table {t}_3", reason="between two looks"
-    ),
-    "a partition comes, takes rows and is detached": case(
-        ROOT, "NEW_3; ROW_3 / alter table {t} detach partition {t}_3", reason="between two looks"
-    ),
-    "a partition is truncated": case(ROOT, "truncate {t}_1", reason=NEW_FILE),
-    "all partitions are truncated by name": case(ROOT, "truncate {t}_1, {t}_2", reason=NEW_FILE),
-    "a partition is truncated and filled again": case(
-        ROOT, "truncate {t}_1 / insert into {t} values (1, 1)", reason=NEW_FILE
-    ),
-    "the table is truncated, and a partition later": case(
-        ROOT, "truncate {t} / insert into {t} values (1, 1) / truncate {t}_1", reason=NEW_FILE
-    ),
-    "a partition is unlogged for a while": case(
-        ROOT,
-        "alter table {t}_1 set unlogged / insert into {t} values (1, 1) / alter table {t}_1 set logged",
-        reason=NEW_FILE,
-    ),
-    "a partition is set unlogged": case(ROOT, "alter table {t}_1 set unlogged", reason="is unlogged"),
-    "a new partition is unlogged": case(
-        ROOT, "create unlogged table {t}_3 partition of {t} for values from (200) to (300)", reason="is unlogged"
-    ),
-    "a new partition is unlogged for a while": case(
-        ROOT,
-        "create unlogged table {t}_3 partition of {t} for values from (200) to (300) / ROW_3 / "
-        "alter table {t}_3 set logged",
-        reason=NEW_FILE,
-    ),
-    "a new partition takes rows and is truncated": case(ROOT, "NEW_3 / ROW_3 / truncate {t}_3", reason=NEW_FILE),
-    "an empty partition is attached, takes rows and is truncated": case(
-        ROOT, "LIKE_3 / ATTACH_3 / ROW_3 / truncate {t}_3", reason="was attached and rewritten or truncated"
-    ),
-    "a partition that was truncated is attached, takes rows and is truncated": case(
-        ROOT,
-        "LIKE_3; OWN_ROW_3 / truncate {t}_3 / ATTACH_3 / ROW_3 / truncate {t}_3",
-        reason="was attached and rewritten or truncated",
-    ),
-    "the same in one transaction, in which the last truncate gives no new file": case(
-        ROOT,
-        "LIKE_3; OWN_ROW_3 / truncate {t}_3; ATTACH_3;ROW_3; truncate {t}_3",
-        reason="was attached and rewritten or truncated",
-    ),
-    "a new partition takes rows, is truncated and packed": case(
-        ROOT, "NEW_3 / ROW_3 / truncate {t}_3 / vacuum full {t}_3", reason=NEW_FILE
-    ),
-    "a new partition is unlogged for a while, with rows": case(
-        ROOT,
-        "create unlogged table {t}_3 partition of {t} for values from (200) to (300); ROW_3 / "
-        "alter table {t}_3 set logged",
-        reason=NEW_FILE,
-    ),
-    "a new partition has another identity": case(
-        KEYLESS,
-        "create table {t}_2 partition of {t} (primary key (id)) for values from (100) to (200)",
-        reason="another replica identity than",
-    ),
-    "a partition takes another identity": case(
-        KEYLESS,
-        "alter table {t}_1 add primary key (id) / alter table {t}_1 replica identity default",
-        reason="another replica identity than",
-    ),
-    "a partition has another identity for a while": case(
-        KEYLESS,
-        "insert into {t} values (1, 1) / alter table {t}_1 add primary key (id) / "
-        "alter table {t}_1 replica identity default / delete from {t} where id = 1 / "
-        "alter table {t}_1 replica identity full",
-        reason="may have had another replica identity for a while",
-    ),
-    "a partition logs another key for a while": case(
-        ROOT,
-        "alter table {t}_1 alter v set not null; create unique index {t}_v on {t}_1 (v) / "
-        "alter table {t}_1 replica identity using index {t}_v / delete from {t} where id = 10 / "
-        "alter table {t}_1 replica identity default",
-        reason="another replica identity for a while",
-    ),
-    "a partition that was truncated is attached ahead": case(
-        ROOT, "LIKE_3; OWN_ROW_3 / truncate {t}_3 / ATTACH_3", REWRITTEN
-    ),
-    "a partition that was packed is emptied and attached ahead": case(
-        ROOT, "LIKE_3; OWN_ROW_3 / delete from {t}_3 / vacuum full {t}_3 / ATTACH_3", REWRITTEN
-    ),
-    "a tree that was truncated is attached ahead": case(
-        ROOT,
-        "create table {t}_s (like {t} including all) partition by range (id);create table {t}_3 partition of {t}_s "
-        "for values from (200) to (300); insert into {t}_s values (201, 1) / truncate {t}_s / "
-        "alter table {t} attach partition {t}_s for values from (200) to (400)",
-        REWRITTEN,
-    ),
-    "a new partition is packed before it has rows": case(ROOT, "NEW_3 / vacuum full {t}_3", NEW_FILE),
-}
+PARTITIONS = cases(
+    {
+        (ROOT, ATTACHED): {
+            "a partition is made, filled and attached in one transaction": "LIKE_3; OWN_ROW_3, (202, 2);ATTACH_3",
+            "the same with rows from within a savepoint": "LIKE_3;do $$begin OWN_ROW_3; exception when others then raise; end$$;ATTACH_3",
+            "a whole tree is filled and attached": "create table {t}_s (like {t} including all) partition by range (id);create table {t}_3 partition of "
+            "{t}_s for values from (200) to (300); insert into {t}_s values (201, 1);alter table {t} attach "
+            "partition {t}_s for values from (200) to (400)",
+            "a table with rows is attached": "LIKE_3; OWN_ROW_3 / ATTACH_3",
+        },
+        (DEEP, ATTACHED): {
+            "the same below a partition that has partitions": "LIKE_3; OWN_ROW_3;alter table {t}_s attach partition {t}_3 for values from (200) to (300)",
+        },
+        (DEFAULTED, ATTACHED): {
+            "a default partition is split in one transaction": "LIKE_3;with moved as (delete from {t}_d where id < 600 returning *) insert into {t}_3 select * from "
+            "moved;alter table {t} attach partition {t}_3 for values from (500) to (600)",
+        },
+        (ROOT, "detached and attached again"): {
+            "a partition is detached, changed and attached again": "alter table {t} detach partition {t}_1 / update {t}_1 set v = 7 / "
+            "alter table {t} attach partition {t}_1 for values from (0) to (100)",
+            "a partition is detached, truncated and attached again": "alter table {t} detach partition {t}_1; truncate {t}_1;alter table {t} attach partition {t}_1 for "
+            "values from (0) to (100)",
+        },
+        (ROOT, "detached or dropped with its rows"): {
+            "a partition is dropped": "drop table {t}_1",
+        },
+        (ROOT, "between two looks"): {
+            "a partition comes, takes rows and is dropped": "NEW_3 / ROW_3 / drop table {t}_3",
+            "a partition comes, takes rows and is detached": "NEW_3; ROW_3 / alter table {t} detach partition {t}_3",
+        },
+        (ROOT, NEW_FILE): {
+            "a partition is truncated": "truncate {t}_1",
+            "all partitions are truncated by name": "truncate {t}_1, {t}_2",
+            "a partition is truncated and filled again": "truncate {t}_1 / insert into {t} values (1, 1)",
+            "the table is truncated, and a partition later": "truncate {t} / insert into {t} values (1, 1) / truncate {t}_1",
+            "a partition is unlogged for a while": "alter table {t}_1 set unlogged / insert into {t} values (1, 1) / alter table {t}_1 set logged",
+            "a new partition is unlogged for a while": "create unlogged table {t}_3 partition of {t} for values from (200) to (300) / ROW_3 / "
+            "alter table {t}_3 set logged",
+            "a new partition takes rows and is truncated": "NEW_3 / ROW_3 / truncate {t}_3",
+            "a new partition takes rows, is truncated and packed": "NEW_3 / ROW_3 / truncate {t}_3 / vacuum full {t}_3",
+            "a new partition is unlogged for a while, with rows": "create unlogged table {t}_3 partition of {t} for values from (200) to (300); ROW_3 / "
+            "alter table {t}_3 set logged",
+            "a new partition is packed before it has rows": "NEW_3 / vacuum full {t}_3",
+        },
+        (ROOT, "is unlogged"): {
+            "a partition is set unlogged": "alter table {t}_1 set unlogged",
+            "a new partition is unlogged": "create unlogged table {t}_3 partition of {t} for values from (200) to (300)",
+        },
+        (ROOT, REWRITTEN): {
+            "an empty partition is attached, takes rows and is truncated": "LIKE_3 / ATTACH_3 / ROW_3 / truncate {t}_3",
+            "a partition that was truncated is attached, takes rows and is truncated": "LIKE_3; OWN_ROW_3 / truncate {t}_3 / ATTACH_3 / ROW_3 / truncate {t}_3",
+            "the same in one transaction, in which the last truncate gives no new file": "LIKE_3; OWN_ROW_3 / truncate {t}_3; ATTACH_3;ROW_3; truncate {t}_3",
+            "a partition that was truncated is attached ahead": "LIKE_3; OWN_ROW_3 / truncate {t}_3 / ATTACH_3",
+            "a partition that was packed is emptied and attached ahead": "LIKE_3; OWN_ROW_3 / delete from {t}_3 / vacuum full {t}_3 / ATTACH_3",
+            "a tree that was truncated is attached ahead": "create table {t}_s (like {t} including all) partition by range (id);create table {t}_3 partition of "
+            "{t}_s for values from (200) to (300); insert into {t}_s values (201, 1) / truncate {t}_s / "
+            "alter table {t} attach partition {t}_s for values from (200) to (400)",
+        },
+        (KEYLESS, "another replica identity than"): {
+            "a new partition has another identity": "create table {t}_2 partition of {t} (primary key (id)) for values from (100) to (200)",
+            "a partition takes another identity": "alter table {t}_1 add primary key (id) / alter table {t}_1 replica identity default",
+        },
+        (KEYLESS, "may have had another replica identity for a while"): {
+            "a partition has another identity for a while": "insert into {t} values (1, 1) / alter table {t}_1 add primary key (id) / "
+            "alter table {t}_1 replica identity default / delete from {t} where id = 1 / "
+            "alter table {t}_1 replica identity full",
+        },
+        (ROOT, "another replica identity for a while"): {
+            "a partition logs another key for a while": "alter table {t}_1 alter v set not null; create unique index {t}_v on {t}_1 (v) / "
+            "alter table {t}_1 replica identity using index {t}_v / delete from {t} where id = 10 / "
+            "alter table {t}_1 replica identity default",
+        },
+    }
+)
+COLUMNS = cases(
+    {
+        (PLAIN, ALTERED): {
+            "a type's change computes values": "alter table {t} alter v type int using v * 100",
+            "the same together with an added column": "alter table {t} alter v type int using v * 100, add w int default 7",
+            "a type goes to text and back": "alter table {t} alter v type text using v || '0' / alter table {t} alter v type int using v::int",
+        },
+        (PLAIN, "column s was altered and the table rewritten"): {
+            "the same of a text": "alter table {t} alter s type text using upper(s)",
+        },
+        (ROOT, ALTERED): {
+            "the same of a partitioned table": "alter table {t} alter v type int using v * 100",
+        },
+        (
+            "create table {t} (id int primary key, v numeric(10,2), s text); insert into {t} select g, g, 'x' from generate_series(1, 20) g",
+            ALTERED,
+        ): {
+            "a type goes there and back": "alter table {t} alter v type int / alter table {t} alter v type numeric(10,2)",
+        },
+        (PLAIN, "changed its type"): {
+            "a type goes there and stays": "alter table {t} alter v type text",
+        },
+        (PLAIN, ADDED): {
+            "a time of the clock is written into old rows": "alter table {t} add u timestamptz default clock_timestamp(); alter table {t} alter u drop default",
+            "a uuid is written into old rows": "alter table {t} add u uuid default gen_random_uuid(); alter table {t} alter u drop default",
+            "a serial column is added and loses its default": "alter table {t} add u serial; alter table {t} alter u drop default",
+            "an identity column is added and loses it": "alter table {t} add u int generated always as identity; alter table {t} alter u drop identity",
+            "a column is added and retyped": "alter table {t} add u int / alter table {t} alter u type text using 'y'",
+            "a constant default is dropped and the table packed": "alter table {t} add c int default 7 / alter table {t} alter c drop default / vacuum full {t}",
+        },
+        (
+            "create domain {t}_d as int default 5 check (value > 0);create table {t} (id int primary key, v int, s text); insert into {t} select g, g, 'x' from generate_series(1, 20) g",
+            ADDED,
+        ): {
+            "a column of a domain with default and check is added": "alter table {t} add a {t}_d",
+        },
+        (ROOT, ADDED): {
+            "a volatile default of a partitioned table": "alter table {t} add u uuid default gen_random_uuid(); alter table {t} alter u drop default",
+        },
+        (GENERATED, "was generated or not published"): {
+            "a generated column becomes a plain one": "alter table {t} alter g drop expression",
+        },
+        (PLAIN, None): {
+            "a column of no default is added": "alter table {t} add u int",
+            "a column of a constant default is added": "alter table {t} add u int default 7",
+            "a column of a constant default, then a packing before it": "vacuum full {t} / alter table {t} add u int default 7",
+            "a generated column is added": "alter table {t} add g int generated always as (v + 1) stored",
+        },
+    }
+)
+NAMES = cases(
+    {
+        ("create type {t}_e as enum ('a', 'b'); create table {t} (id int primary key, e {t}_e)", "a label of enum"): {
+            "a label is renamed and back": "alter type {t}_e rename value 'a' to 'z' / insert into {t} values (1, 'z') / "
+            "alter type {t}_e rename value 'z' to 'a'",
+        },
+        (
+            "create type {t}_e as enum ('a', 'b'); create table {t} (id int primary key, e {t}_e)",
+            "a label that its enum no longer has",
+        ): {
+            "a label is added, taken and renamed": "alter type {t}_e add value 'c' / insert into {t} values (1, 'c') / "
+            "alter type {t}_e rename value 'c' to 'd'",
+        },
+        (
+            "create type {t}_e as enum ('a', 'b'); create table {t} (id int primary key, e {t}_e[])",
+            "a label that its enum no longer has",
+        ): {
+            "a label is added, taken within an array and renamed": "alter type {t}_e add value 'c,\\ d' / insert into {t} values (1, array['a', 'c,\\ d', null]::{t}_e[]) / "
+            "alter type {t}_e rename value 'c,\\ d' to 'd'",
+        },
+        (
+            "create type {t}_e as enum ('a', 'b'); create table {t} (id int primary key)",
+            "a label that its enum no longer has",
+        ): {
+            "a column of a new enum is added and a label renamed": "alter table {t} add e {t}_e / insert into {t} values (1, 'a') / alter type {t}_e rename value 'a' to 'd'",
+        },
+        ("create type {t}_e as enum ('a', 'b'); create table {t} (id int primary key, e {t}_e, es {t}_e[])", None): {
+            "labels that need quotes are added": "alter type {t}_e add value 'c,\\ \"d' / insert into {t} values (1, 'c,\\ \"d', array['a', 'c,\\ \"d', "
+            "null]::{t}_e[])",
+        },
+        ("create type {t}_c as (a int, b int); create table {t} (id int primary key, c {t}_c)", "composite type"): {
+            "a composite type changes and changes back": "alter type {t}_c add attribute x int cascade / alter type {t}_c drop attribute x cascade",
+        },
+        ("create table {t} (id int primary key, a int, b int)", None): {
+            "two columns swap their names and back": "alter table {t} rename a to x; alter table {t} rename b to a; alter table {t} rename x to b / "
+            "insert into {t} values (1, 2, 3) / alter table {t} rename a to x; alter table {t} rename b to a; "
+            "alter table {t} rename x to b",
+        },
+        (PLAIN, None): {
+            "a column is renamed and back": "alter table {t} rename v to x; insert into {t} values (30, 3) / alter table {t} rename x to v",
+        },
+        (PLAIN, "was renamed"): {
+            "the table is renamed": "alter table {t} rename to {t}_now",
+        },
+        (
+            "create table {t} (id int primary key, v int not null unique, s text); insert into {t} select g, g, 'x' from generate_series(1, 20) g",
+            None,
+        ): {
+            "the identity is another one for a while": "alter table {t} replica identity using index {t}_v_key / delete from {t} where id = 3 / "
+            "alter table {t} replica identity default",
+        },
+        ("create type {t}_e as enum ('a', 'b'); create table {t} (id int primary key, e {t}_e)", None): {
+            "a label is added": "alter type {t}_e add value 'c' / insert into {t} values (1, 'c')",
+        },
+        ("create type {t}_e as enum ('a'); create table {t} (id int primary key, e {t}_e, es {t}_e[])", None): {
+            "an enum is renamed": "alter type {t}_e rename to {t}_other",
+        },
+        ("create domain {t}_d as int; create table {t} (id int primary key, d {t}_d)", None): {
+            "a domain is renamed": "alter domain {t}_d rename to {t}_other",
+        },
+    }
+)
+INNOCENT = cases(
+    {
+        (PLAIN, None): {
+            "vacuum full": "vacuum full {t}",
+            "cluster": "cluster {t} using {t}_pkey",
+            "analyze": "analyze {t}",
+            "an index": "create index on {t} (v)",
+            "grant": "grant select on {t} to public",
+            "comment": "comment on table {t} is 'x'; comment on column {t}.v is 'x'",
+            "not null": "alter table {t} alter v set not null",
+            "not null, and packed": "alter table {t} alter v set not null / vacuum full {t}",
+            "default": "alter table {t} alter v set default 5",
+            "statistics": "alter table {t} alter v set statistics 100",
+            "truncate": "truncate {t} / insert into {t} values (1, 1)",
+            "truncate with other changes": "truncate {t} / alter table {t} add constraint c check (v > 0)",
+            "check and trigger": "alter table {t} add check (v > 0)",
+            "full identity for a while": "alter table {t} replica identity full / delete from {t} where id = 3 / "
+            "alter table {t} replica identity default",
+        },
+        (ROOT, None): {
+            "a new partition": "NEW_3 / ROW_3 / update {t} set v = 2 where id = 201 / grant select on {t}_3 to public",
+            "a new partition, filled in its transaction": "NEW_3; ROW_3;insert into {t}_3 values (202, 1)",
+            "an empty partition is attached ahead": "LIKE_3 / ATTACH_3",
+            "an empty partition is attached and filled at once": "LIKE_3; ATTACH_3;ROW_3",
+            "a partition is packed": "vacuum full {t}_1",
+            "all partitions are packed after a change of a column": "alter table {t} alter v set default 3 / vacuum full {t}",
+            "the partitioned table is truncated": "truncate {t} / insert into {t} values (1, 1)",
+            "the partitioned table is truncated and packed": "delete from {t} where id < 50 / vacuum full {t}_1 / grant select on {t}_1 to public",
+            "indexes, grants, comments and keys of a partitioned table": "create index on {t} (v) / grant select on {t}, {t}_1 to public; comment on table {t} is 'x' / "
+            "alter table {t} add check (v >= 0) / alter table {t}_1 rename to {t}_one",
+        },
+        (DEEP, None): {
+            "a new partition below a partition": "create table {t}_3 partition of {t}_s for values from (200) to (300) / ROW_3",
+        },
+        (
+            "create table {t} (id int default 1, v int default 2, primary key (id)) partition by range (id);create table {t}_1 partition of {t} for values from (0) to (100)",
+            None,
+        ): {
+            "a new partition, all of defaults": "create table {t}_2 partition of {t} for values from (100) to (200); insert into {t} values (101)",
+        },
+    }
+)
 
-COLUMNS = {
-    "a type's change computes values": case(PLAIN, "alter table {t} alter v type int using v * 100", reason=ALTERED),
-    "the same of a text": case(
-        PLAIN, "alter table {t} alter s type text using upper(s)", reason="column s was altered and the table rewritten"
-    ),
-    "the same together with an added column": case(
-        PLAIN, "alter table {t} alter v type int using v * 100, add w int default 7", reason=ALTERED
-    ),
-    "the same of a partitioned table": case(ROOT, "alter table {t} alter v type int using v * 100", reason=ALTERED),
-    "a type goes there and back": case(
-        PLAIN.replace("v int", "v numeric(10,2)"),
-        "alter table {t} alter v type int / alter table {t} alter v type numeric(10,2)",
-        reason=ALTERED,
-    ),
-    "a type goes to text and back": case(
-        PLAIN,
-        "alter table {t} alter v type text using v || '0' / alter table {t} alter v type int using v::int",
-        reason=ALTERED,
-    ),
-    "a type goes there and stays": case(PLAIN, "alter table {t} alter v type text", reason="changed its type"),
-    "a time of the clock is written into old rows": case(
-        PLAIN,
-        "alter table {t} add u timestamptz default clock_timestamp(); alter table {t} alter u drop default",
-        reason=ADDED,
-    ),
-    "a uuid is written into old rows": case(
-        PLAIN,
-        "alter table {t} add u uuid default gen_random_uuid(); alter table {t} alter u drop default",
-        reason=ADDED,
-    ),
-    "a serial column is added and loses its default": case(
-        PLAIN, "alter table {t} add u serial; alter table {t} alter u drop default", reason=ADDED
-    ),
-    "an identity column is added and loses it": case(
-        PLAIN,
-        "alter table {t} add u int generated always as identity; alter table {t} alter u drop identity",
-        reason=ADDED,
-    ),
-    "a column is added and retyped": case(
-        PLAIN, "alter table {t} add u int / alter table {t} alter u type text using 'y'", reason=ADDED
-    ),
-    "a constant default is dropped and the table packed": case(
-        PLAIN,
-        "alter table {t} add c int default 7 / alter table {t} alter c drop default / vacuum full {t}",
-        reason=ADDED,
-    ),
-    "a column of a domain with default and check is added": case(
-        "create domain {t}_d as int default 5 check (value > 0);" + PLAIN, "alter table {t} add a {t}_d", reason=ADDED
-    ),
-    "a volatile default of a partitioned table": case(
-        ROOT, "alter table {t} add u uuid default gen_random_uuid(); alter table {t} alter u drop default", reason=ADDED
-    ),
-    "a generated column becomes a plain one": case(
-        GENERATED, "alter table {t} alter g drop expression", reason="was generated or not published"
-    ),
-    "a column of no default is added": case(PLAIN, "alter table {t} add u int"),
-    "a column of a constant default is added": case(PLAIN, "alter table {t} add u int default 7"),
-    "a column of a constant default, then a packing before it": case(
-        PLAIN, "vacuum full {t} / alter table {t} add u int default 7"
-    ),
-    "a generated column is added": case(PLAIN, "alter table {t} add g int generated always as (v + 1) stored"),
-}
 
-NAMES = {
-    "a label is renamed and back": case(
-        "create type {t}_e as enum ('a', 'b'); create table {t} (id int primary key, e {t}_e)",
-        "alter type {t}_e rename value 'a' to 'z' / insert into {t} values (1, 'z') / "
-        "alter type {t}_e rename value 'z' to 'a'",
-        reason="a label of enum",
-    ),
-    "a label is added, taken and renamed": case(
-        "create type {t}_e as enum ('a', 'b'); create table {t} (id int primary key, e {t}_e)",
-        "alter type {t}_e add value 'c' / insert into {t} values (1, 'c') / alter type {t}_e rename value 'c' to 'd'",
-        reason="a label that its enum no longer has",
-    ),
-    "a label is added, taken within an array and renamed": case(
-        "create type {t}_e as enum ('a', 'b'); create table {t} (id int primary key, e {t}_e[])",
-        "alter type {t}_e add value 'c,\\ d' / insert into {t} values (1, array['a', 'c,\\ d', null]::{t}_e[]) / "
-        "alter type {t}_e rename value 'c,\\ d' to 'd'",
-        reason="a label that its enum no longer has",
-    ),
-    "a column of a new enum is added and a label renamed": case(
-        "create type {t}_e as enum ('a', 'b'); create table {t} (id int primary key)",
-        "alter table {t} add e {t}_e / insert into {t} values (1, 'a') / alter type {t}_e rename value 'a' to 'd'",
-        reason="a label that its enum no longer has",
-    ),
-    "labels that need quotes are added": case(
-        "create type {t}_e as enum ('a', 'b'); create table {t} (id int primary key, e {t}_e, es {t}_e[])",
-        "alter type {t}_e add value 'c,\\ \"d' / insert into {t} values (1, 'c,\\ \"d', array['a', 'c,\\ \"d', "
-        "null]::{t}_e[])",
-    ),
-    "a composite type changes and changes back": case(
-        "create type {t}_c as (a int, b int); create table {t} (id int primary key, c {t}_c)",
-        "alter type {t}_c add attribute x int cascade / alter type {t}_c drop attribute x cascade",
-        reason="composite type",
-    ),
-    "two columns swap their names and back": case(
-        "create table {t} (id int primary key, a int, b int)",
-        "alter table {t} rename a to x; alter table {t} rename b to a; alter table {t} rename x to b / "
-        "insert into {t} values (1, 2, 3) / alter table {t} rename a to x; alter table {t} rename b to a; "
-        "alter table {t} rename x to b",
-    ),
-    "a column is renamed and back": case(
-        PLAIN, "alter table {t} rename v to x; insert into {t} values (30, 3) / alter table {t} rename x to v"
-    ),
-    "the table is renamed": case(PLAIN, "alter table {t} rename to {t}_now", reason="was renamed"),
-    "the identity is another one for a while": case(
-        PLAIN.replace("v int", "v int not null unique"),
-        "alter table {t} replica identity using index {t}_v_key / delete from {t} where id = 3 / "
-        "alter table {t} replica identity default",
-    ),
-    "a label is added": case(
-        "create type {t}_e as enum ('a', 'b'); create table {t} (id int primary key, e {t}_e)",
-        "alter type {t}_e add value 'c' / insert into {t} values (1, 'c')",
-    ),
-    "an enum is renamed": case(
-        "create type {t}_e as enum ('a'); create table {t} (id int primary key, e {t}_e, es {t}_e[])",
-        "alter type {t}_e rename to {t}_other",
-    ),
-    "a domain is renamed": case(
-        "create domain {t}_d as int; create table {t} (id int primary key, d {t}_d)",
-        "alter domain {t}_d rename to {t}_other",
-    ),
-}
+def begun(env: PipelineEnv, cases: dict[str, Case]) -> dict[str, Case]:
+    """Begin with a table per case; return the cases by the tables' names."""
+    tables = {f"t{number}": each for number, each in enumerate(cases.values())}
+    begin(env, "; ".join(each.made.format(t=name) for name, each in tables.items()))
+    return tables
 
-INNOCENT = {
-    "vacuum full": case(PLAIN, "vacuum full {t}"),
-    "cluster": case(PLAIN, "cluster {t} using {t}_pkey"),
-    "analyze": case(PLAIN, "analyze {t}"),
-    "an index": case(PLAIN, "create index on {t} (v)"),
-    "grant": case(PLAIN, "grant select on {t} to public"),
-    "comment": case(PLAIN, "comment on table {t} is 'x'; comment on column {t}.v is 'x'"),
-    "not null": case(PLAIN, "alter table {t} alter v set not null"),
-    "not null, and packed": case(PLAIN, "alter table {t} alter v set not null / vacuum full {t}"),
-    "default": case(PLAIN, "alter table {t} alter v set default 5"),
-    "statistics": case(PLAIN, "alter table {t} alter v set statistics 100"),
-    "truncate": case(PLAIN, "truncate {t} / insert into {t} values (1, 1)"),
-    "truncate with other changes": case(PLAIN, "truncate {t} / alter table {t} add constraint c check (v > 0)"),
-    "check and trigger": case(PLAIN, "alter table {t} add check (v > 0)"),
-    "full identity for a while": case(
-        PLAIN,
-        "alter table {t} replica identity full / delete from {t} where id = 3 / "
-        "alter table {t} replica identity default",
-    ),
-    "a new partition": case(
-        ROOT, "NEW_3 / ROW_3 / update {t} set v = 2 where id = 201 / grant select on {t}_3 to public"
-    ),
-    "a new partition, filled in its transaction": case(ROOT, "NEW_3; ROW_3;insert into {t}_3 values (202, 1)"),
-    "a new partition below a partition": case(
-        DEEP, "create table {t}_3 partition of {t}_s for values from (200) to (300) / ROW_3"
-    ),
-    "a new partition, all of defaults": case(
-        "create table {t} (id int default 1, v int default 2, primary key (id)) partition by range (id);"
-        "create table {t}_1 partition of {t} for values from (0) to (100)",
-        "create table {t}_2 partition of {t} for values from (100) to (200); insert into {t} values (101)",
-    ),
-    "an empty partition is attached ahead": case(ROOT, "LIKE_3 / ATTACH_3"),
-    "an empty partition is attached and filled at once": case(ROOT, "LIKE_3; ATTACH_3;ROW_3"),
-    "a partition is packed": case(ROOT, "vacuum full {t}_1"),
-    "all partitions are packed after a change of a column": case(
-        ROOT, "alter table {t} alter v set default 3 / vacuum full {t}"
-    ),
-    "the partitioned table is truncated": case(ROOT, "truncate {t} / insert into {t} values (1, 1)"),
-    "the partitioned table is truncated and packed": case(
-        ROOT, "delete from {t} where id < 50 / vacuum full {t}_1 / grant select on {t}_1 to public"
-    ),
-    "indexes, grants, comments and keys of a partitioned table": case(
-        ROOT,
-        "create index on {t} (v) / grant select on {t}, {t}_1 to public; comment on table {t} is 'x' / "
-        "alter table {t} add check (v >= 0) / alter table {t}_1 rename to {t}_one",
-    ),
-}
+
+def change(env: PipelineEnv, tables: dict[str, Case]) -> None:
+    for name, each in tables.items():
+        for step in each.steps:
+            env.sql(step.format(t=name))
+    env.capture()
 
 
 @pytest.mark.parametrize(
@@ -370,15 +314,11 @@ INNOCENT = {
 def test_what_the_stream_does_not_carry_pauses_the_table_for_its_reason_and_nothing_else_does(
     landing_env: PipelineEnv, cases: dict[str, Case]
 ) -> None:
-    tables = {f"t{number}": each for number, each in enumerate(cases.values())}
-    begin(landing_env, "; ".join(each.made.format(t=name) for name, each in tables.items()))
+    tables = begun(landing_env, cases)
     landing_env.sql("select pg_logical_emit_message(true, 'test', '')")
     landing_env.capture()  # a look, so that it is known which rows are older
-    for name, each in tables.items():
-        for step in each.steps:
-            landing_env.sql(step.format(t=name))
 
-    landing_env.capture()
+    change(landing_env, tables)
     if any(table.accepted.questions for table in landing_env.tables):
         landing_env.capture()  # the server wrote something of its own between the end of the window and the look
 
@@ -420,34 +360,32 @@ def test_a_column_that_was_altered_beside_a_new_file_is_remembered_over_several_
     assert states(landing_env16) == {"t": state}
 
 
-UNFIT = {
-    "a partition has another identity": case(
-        KEYLESS, "create table {t}_2 partition of {t} (primary key (id)) for values from (100) to (200)"
-    ),
-    "a partition is unlogged": case(ROOT, "alter table {t}_1 set unlogged"),
-    "the key is generated": case(
-        "create table {t} (v int, id int generated always as (v + 1) stored, primary key (v))",
-        "alter table {t} drop constraint {t}_pkey; alter table {t} add primary key (id)",
-    ),
-}
+UNFIT = cases(
+    {
+        (KEYLESS, "another replica identity"): {
+            "a partition has another identity": "create table {t}_2 partition of {t} (primary key (id)) for values from (100) to (200)",
+        },
+        (ROOT, "are unlogged"): {"a partition is unlogged": "alter table {t}_1 set unlogged"},
+        (
+            "create table {t} (v int, id int generated always as (v + 1) stored, primary key (v))",
+            "a generated one is not",
+        ): {
+            "the key is generated": "alter table {t} drop constraint {t}_pkey; alter table {t} add primary key (id)",
+        },
+    }
+)
 
 
 def test_a_table_that_would_differ_again_is_not_copied_until_that_is_over(landing_env16: PipelineEnv) -> None:
-    tables = {f"t{number}": each for number, each in enumerate(UNFIT.values())}
-    begin(landing_env16, "; ".join(each.made.format(t=name) for name, each in tables.items()))
-    for name, each in tables.items():
-        for step in each.steps:
-            landing_env16.sql(step.format(t=name))
-    landing_env16.capture()
+    tables = begun(landing_env16, UNFIT)
+    change(landing_env16, tables)
     assert set(states(landing_env16).values()) == {"paused"}
 
     records = to_copy(landing_env16.ctx, None)
     now = catalog_now(landing_env16.ctx)
     assert fit_to_copy(landing_env16.ctx, records, now) == []
-    for name, problem in zip(
-        tables, ("another replica identity", "are unlogged", "a generated one is not"), strict=True
-    ):
-        with pytest.raises(PenstockError, match=problem):
+    for name, each in tables.items():
+        with pytest.raises(PenstockError, match=each.reason):
             require_copies(landing_env16.ctx, [record for record in records if record.name == name], now)
 
     landing_env16.sql(

@@ -6,7 +6,6 @@ from penstock.flow.load import run as rebuild
 from penstock.flow.load.run import Replay
 from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.column_changes import wrong
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -52,7 +51,7 @@ def test_values_that_were_fetched_before_it_are_merged_in_one_batch_with_it(env1
 
     env16.merge()
 
-    assert wrong(env16, copied) == []
+    assert env16.wrong(copied) == []
 
 
 def test_a_column_that_is_widened_before_the_lake_has_it_shows_the_widened_default(env16: PipelineEnv) -> None:
@@ -62,7 +61,7 @@ def test_a_column_that_is_widened_before_the_lake_has_it_shows_the_widened_defau
 
     env16.merge()
 
-    assert wrong(env16, copied) == []
+    assert env16.wrong(copied) == []
 
 
 def test_a_key_of_it_is_copied(env16: PipelineEnv) -> None:

@@ -10,8 +10,7 @@ from tests.faults.conftest import NewPipeline
 from tests.faults.harness import killed_twice
 from tests.faults.steps import Kill, Step, called
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.column_changes import wrong
-from tests.scenarios.key_changes import KEYED, change_of_key, missed
+from tests.scenarios.key_changes import KEYED, change_of_key
 from tests.scenarios.recovery import SHOP, follows
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -124,8 +123,8 @@ def test_whatever_step_is_the_last_the_same_request_ends_it_without_a_copy(
         rebuild.switch(env.ctx, rebuild.resync(env.ctx, None, env.submit), env.submit)
     env.merge()
 
-    assert wrong(env, copied) == []
-    assert story.table != "keyed" or missed(env) == {}
+    assert env.wrong(copied) == []
+    assert story.table != "keyed" or env.missed() == {}
     of_partitions = [each for each in env.ctx.ledger.loads.fetches(env.name) if each.stays is not None]
     assert {each.rows for each in of_partitions} <= set(range(40)), "nothing else was read"
     slots = env.sql(f"select slot_name from pg_replication_slots where database = '{env.source.name}'")

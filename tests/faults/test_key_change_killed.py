@@ -7,8 +7,7 @@ from tests.faults.conftest import NewPipeline
 from tests.faults.harness import killed, killed_twice, prepared
 from tests.faults.steps import Step, called
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.column_changes import wrong
-from tests.scenarios.key_changes import KEYED, change_of_key, missed
+from tests.scenarios.key_changes import KEYED, change_of_key
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -50,5 +49,5 @@ def test_whatever_step_is_the_last_each_change_meets_its_row(
     else:
         killed_twice(env, "capture", kill, lambda: env.sql(change_of_key(env, number + 20)))
     env.follow()
-    assert wrong(env, copied) == []
-    assert missed(env) == {}
+    assert env.wrong(copied) == []
+    assert env.missed() == {}

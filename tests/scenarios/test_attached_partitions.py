@@ -8,7 +8,6 @@ from penstock.flow.load import read as reading
 from penstock.flow.load import run as rebuild
 from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.column_changes import data_files
 
 LEAVES = "(0) to (100)", "(100) to (200)", "(200) to (300)"
 TABLES = {"keyed": ("primary key (id, s)", "default"), "bag": ("constraint above check (id > -5)", "full")}
@@ -45,7 +44,7 @@ def test_only_the_rows_of_an_attached_partition_are_read(env: PipelineEnv) -> No
     for table in TABLES:
         env.sql(made(table))
     env.bootstrap()
-    copied, files = env.copies(), {table: data_files(env, table) for table in TABLES}
+    copied, files = env.copies(), {table: env.data_files(table) for table in TABLES}
 
     for table in TABLES:
         env.sql(aside(table, f"{table}_new", 300, 349))
@@ -64,7 +63,7 @@ def test_only_the_rows_of_an_attached_partition_are_read(env: PipelineEnv) -> No
     assert states(env) == dict.fromkeys(TABLES, "ready")
     assert env.copies() == copied, "no table was copied"
     assert {each.rows for each in env.ctx.ledger.loads.fetches(env.name)} == {49}
-    assert all(files[table] <= data_files(env, table) for table in TABLES), "no file was rewritten"
+    assert all(files[table] <= env.data_files(table) for table in TABLES), "no file was rewritten"
 
     for table in TABLES:
         env.sql(f"update {table} set n = 7 where id in (9, 312, 320); delete from {table} where id = 314")

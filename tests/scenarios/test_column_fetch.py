@@ -1,8 +1,6 @@
 """Changes that leave only some columns' values open: these are fetched under a snapshot, and the table goes on in one cut."""
 
-import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -12,120 +10,7 @@ from penstock.ledger.loads import Loads
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin
 from tests.scenarios.recovery import equal
-
-TYPES = """
-create type mood as enum ('sad', 'ok', 'happy');
-create type shade as enum ('dark', 'light');
-create domain stamped as timestamptz default clock_timestamp();
-create domain word as text
-"""
-MADE = """
-create table {t} (id int primary key, a text, b text, n numeric(10,2), i int, at timestamp, c char(8), m mood, ms shade[],
-    g int generated always as (id * 2) stored);
-alter table {t} alter column b set storage external;
-insert into {t} select i, 'a' || i, repeat(i::text, 3000), i / 100.0, i, '2026-01-01'::timestamp + i * interval '1 h', 'c' || i,
-    case when i % 2 = 0 then 'ok' else 'sad' end::mood, array['dark']::shade[]
-from generate_series(1, 40) i
-"""
-BEFORE = """
-update {t} set a = 'before' where id between 1 and 10; delete from {t} where id = 11; update {t} set id = 112 where id = 12;
-insert into {t} (id, a, i, c, at) values (101, 'new', 5, 'x', '2026-02-02')
-"""
-WITHIN = "update {t} set a = 'within' where id between 13 and 16; insert into {t} (id, a) values (200, 'within')"
-AFTER = """
-update {t} set a = 'after' where id between 5 and 15; delete from {t} where id = 21; update {t} set id = 122 where id = 22;
-insert into {t} (id, a) values (201, 'after')
-"""
-LATER = "update {t} set a = 'later' where id between 8 and 18; delete from {t} where id = 23; update {t} set id = 124 where id = 24"
-
-
-@dataclass(frozen=True)
-class Case:
-    """A change of table t, and the columns that are read again besides the key."""
-
-    change: str
-    columns: tuple[str, ...]
-
-
-CASES = {
-    "added": Case(
-        "alter table {t} add column u uuid default gen_random_uuid(), add column s bigserial, add column d stamped, "
-        "add column k int generated always as identity",
-        ("u", "s", "d", "k"),
-    ),
-    "plain_at_last": Case("alter table {t} alter column g drop expression", ("g",)),
-    "rewritten": Case(
-        "alter table {t} alter column a type text using upper(a), alter column b type text using b || 'x', "
-        "alter column i type bigint, alter column c type char(12)",
-        ("a", "b", "i", "c"),
-    ),
-    "retyped": Case(
-        "alter table {t} alter column i type text using 'i' || i, alter column c type text, "
-        "alter column n type numeric(6,1), alter column at type timestamptz",
-        ("i", "c", "n", "at"),
-    ),
-    "text_to_int": Case("alter table {t} alter column a type int using length(a)", ("a",)),
-    "not_rewritten": Case("alter table {t} alter column n type numeric", ("n",)),
-    "several": Case(
-        "alter table {t} rename column a to x; alter table {t} drop column c; alter table {t} add column c uuid default "
-        "gen_random_uuid(), alter column i type date using '2026-01-01'::date + i",
-        ("x", "i", "c"),
-    ),
-}
-
-
-def test_columns_whose_values_changed_are_fetched_and_nothing_else(env: PipelineEnv) -> None:
-    env.sql(TYPES)
-    for table in CASES:
-        env.sql(MADE.format(t=table))
-    env.bootstrap()
-    copied = env.copies()
-
-    for table, case in CASES.items():
-        env.sql(BEFORE.format(t=table))
-        env.sql(f"begin; {case.change.format(t=table)}; {dml(table, WITHIN)}; commit")
-    for table in CASES:
-        env.sql(dml(table, AFTER))
-    env.capture()
-    assert {table.name: table.remedy == "read" for table in env.tables} == dict.fromkeys(sorted(CASES), True)
-    env.merge()
-    assert env.wake()
-
-    assert {table.name: (table.state, table.paused_reason) for table in env.tables} == dict.fromkeys(
-        sorted(CASES), ("ready", None)
-    )
-    equal(env)
-    assert env.copies() == copied, "no table was copied"
-    found, wanted = read(env), {table: {"id", *case.columns} for table, case in CASES.items()}
-    if env.source.server.major == 16:
-        assert found == wanted
-    else:  # a server may write the catalog's rows of other columns anew with a change of type: these are in doubt, too
-        assert found.keys() == wanted.keys()
-        assert all(found[table] >= columns for table, columns in wanted.items())
-
-    for table in CASES:
-        env.sql(dml(table, LATER))
-    env.follow()
-    equal(env)
-
-
-def dml(table: str, statements: str) -> str:
-    found = statements.format(t=table)
-    if table == "several":
-        return found.replace("a = ", "x = ").replace("(id, a)", "(id, x)")
-    if table == "text_to_int":
-        return re.sub("'(within|after|later)'", "77", found)
-    return found
-
-
-def read(env: PipelineEnv) -> dict[str, set[str]]:
-    """Return the columns that were read from the source again, by table."""
-    names = {table.oid: table.name for table in env.tables}
-    return {
-        names[each.oid]: {column for file in each.files for column in file.columns}
-        for each in env.ctx.ledger.loads.fetches(env.name)
-    }
-
+from tests.scenarios.test_stories import TYPES_OF_FETCHED
 
 LABELLED = """
 create table one (id int primary key, m mood, a text);
@@ -139,7 +24,7 @@ insert into three select i, 'sad', 'k' from generate_series(1, 30) i
 
 @pytest.mark.slow
 def test_a_renamed_label_costs_the_rows_that_hold_it(env: PipelineEnv) -> None:
-    env.sql(TYPES)
+    env.sql(TYPES_OF_FETCHED)
     env.bootstrap(LABELLED)
     copied = env.copies()
 

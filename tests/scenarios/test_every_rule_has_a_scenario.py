@@ -3,14 +3,14 @@
 import re
 from pathlib import Path
 
+from tests.scenarios.test_stories import GROUPS
+
 ROOT = Path(__file__).parents[2]
-CHANGES = "scenarios/test_schema_changes.py::test_changes_of_columns_are_followed_by_metadata_with_rows_before_within_and_after_them"
+STORIES = "scenarios/test_stories.py::test_the_stories_of_a_window_end_with_an_equal_lake_at_their_cost"
 ALONE = "scenarios/test_schema_changes.py::test_a_change_of_columns_alone_writes_no_data_file_and_is_an_event"
-LARGE = "scenarios/test_shapes_of_a_window.py::test_rows_keep_large_values_over_every_change_of_their_window"
-TREES = "scenarios/test_shapes_of_a_window.py::test_partitions_and_names_change_with_and_without_the_trigger"
-TYPES = "scenarios/test_types_that_change.py::test_types_of_its_own_change_under_a_table"
-EXTENSIONS = "scenarios/test_extension_types.py::test_columns_of_extension_types_are_followed"
-COPIED = "scenarios/test_copied_again.py::test_tables_that_only_a_copy_follows_are_copied_alone_and_are_equal"
+CHANGES, LARGE, TREES = f"{STORIES}[columns]", f"{STORIES}[large values]", f"{STORIES}[partitions and names]"
+TYPES, EXTENSIONS = f"{STORIES}[types of its own]", f"{STORIES}[extension types]"
+COPIED, FETCHED = f"{STORIES}[what only a copy follows]", f"{STORIES}[columns that are read again]"
 SCENARIOS = {
     "column added, without default": (
         "scenarios/test_schema_changes.py::test_an_added_column_appears_with_its_default_before_any_row_changes",
@@ -31,22 +31,22 @@ SCENARIOS = {
     "`varchar(n)`": (CHANGES, ALONE, TYPES, EXTENSIONS),
     "`numeric(p,s)`": (CHANGES, ALONE),
     "`smallint` or `int`": (
-        "scenarios/test_ddl_trigger.py::test_rewrites_for_wider_types_are_metadata_where_it_is_told_that_no_value_changed",
+        f"{STORIES}[rewrites for wider types]",
         LARGE,
     ),
     "column added with a volatile default": (
-        "scenarios/test_column_fetch.py::test_columns_whose_values_changed_are_fetched_and_nothing_else",
+        FETCHED,
         LARGE,
         EXTENSIONS,
     ),
     "any other change of a column's type": (
-        "scenarios/test_column_fetch.py::test_columns_whose_values_changed_are_fetched_and_nothing_else",
+        FETCHED,
         LARGE,
     ),
     "enum label renamed": ("scenarios/test_column_fetch.py::test_a_renamed_label_costs_the_rows_that_hold_it", TYPES),
     "replica identity full": (CHANGES, ALONE),
     "primary key or replica identity": (
-        "scenarios/test_schema_changes.py::test_changes_of_the_key_are_followed_with_rows_before_within_and_after_them",
+        f"{STORIES}[keys]",
         "attack/test_key_changes.py::test_a_change_of_the_key_alone_is_an_event_and_writes_nothing",
         LARGE,
     ),
@@ -108,4 +108,8 @@ def test_every_rule_of_the_documentation_has_a_scenario_and_every_scenario_is_th
 
 
 def _is_there(file: str, test: str) -> bool:
-    return bool(re.search(rf"^def {test}\(", (ROOT / "tests" / file).read_text(), re.MULTILINE))
+    name, _, group = test.rstrip("]").partition("[")
+    return bool(re.search(rf"^def {name}\(", (ROOT / "tests" / file).read_text(), re.MULTILINE)) and group in {
+        "",
+        *GROUPS,
+    }

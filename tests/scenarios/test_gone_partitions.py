@@ -8,7 +8,6 @@ from penstock.flow.verify.compare import compare
 from tests.faults.harness import killed
 from tests.faults.steps import Step
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.column_changes import data_files
 
 LEAVES = {
     "ints": ("id int", "range (id)", ["from (0) to (100)", "from (100) to (200)", "from (-100) to (0)"], "{n}"),
@@ -166,11 +165,11 @@ def test_rows_of_a_truncated_partition_go_and_what_it_takes_later_stays(env: Pip
     assert states(env)["deep"] == ("ready", None)
     assert env.copies() == copied
 
-    files = data_files(env, "deep")
+    files = env.data_files("deep")
     env.sql("drop table deep_jan")
     env.come_to_rest(4)
     assert equal(env)
-    written = data_files(env, "deep") - files
+    written = env.data_files("deep") - files
     assert {file.rpartition("-")[2] for file in written} == {"deletes.puffin"}
 
     # what is not empty cannot be told from a rewrite that lost rows

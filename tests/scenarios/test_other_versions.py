@@ -15,10 +15,8 @@ from stack.servers.postgres import Server
 from tests.conftest import HASTY, LakeCatalog, NewServer
 from tests.env_fixtures import env_on
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.ambiguous_changes import follow_ambiguous_changes
-from tests.scenarios.column_changes import change_columns
-from tests.scenarios.key_changes import change_keys
-from tests.scenarios.told_rewrites import follow_told_rewrites
+from tests.scenarios.stories import tell
+from tests.scenarios.test_stories import GROUPS
 
 pytestmark = pytest.mark.slow
 
@@ -83,19 +81,8 @@ def test_the_main_job_ends_with_an_equal_lake_on_every_version(env_of_version: P
     assert {table.state for table in env.tables} == {"ready"}
 
 
-def test_changes_of_columns_are_followed_on_every_version(env_of_version: PipelineEnv) -> None:
-    change_columns(env_of_version)
-
-    assert env_of_version.paused() == {}
-
-
-def test_ambiguous_changes_are_followed_with_the_trigger_on_every_version(env_of_version: PipelineEnv) -> None:
-    assert follow_ambiguous_changes(env_of_version) == []
-
-
-def test_changes_of_the_key_are_followed_on_every_version(env_of_version: PipelineEnv) -> None:
-    assert change_keys(env_of_version) == []
-
-
-def test_rewrites_for_wider_types_are_metadata_with_the_trigger_on_every_version(env_of_version: PipelineEnv) -> None:
-    assert follow_told_rewrites(env_of_version) == []
+@pytest.mark.parametrize("name", ["columns", "ambiguous changes", "keys", "rewrites for wider types"])
+def test_the_stories_of_a_window_end_with_an_equal_lake_on_every_version(
+    env_of_version: PipelineEnv, name: str
+) -> None:
+    assert tell(env_of_version, GROUPS[name], trigger=GROUPS[name].triggers[-1]) == []

@@ -5,29 +5,21 @@ import pytest
 from penstock.flow.load import waiting
 from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.column_changes import CASES, FULL_BEFORE, MADE, change_columns, data_files, run
-from tests.scenarios.key_changes import change_keys
-
-
-def test_changes_of_columns_are_followed_by_metadata_with_rows_before_within_and_after_them(env: PipelineEnv) -> None:
-    change_columns(env)
-
-    assert env.paused() == {}
+from tests.scenarios.stories import begin, happen
+from tests.scenarios.test_stories import COLUMNS, COLUMNS_MADE
 
 
 def test_a_change_of_columns_alone_writes_no_data_file_and_is_an_event(env16: PipelineEnv) -> None:
-    cases = {name: case for name, case in CASES.items() if not case.writes}
-    for name in cases:
-        run(env16, MADE, name)
-    env16.bootstrap(FULL_BEFORE)
-    files = {name: data_files(env16, name) for name in cases}
+    cases = {name: story for name, story in COLUMNS.items() if name != "rest"}
+    begin(env16, cases, trigger=False)
+    files = {name: env16.data_files(name) for name in cases}
 
-    for name, case in cases.items():
-        run(env16, case.change, name)
+    for name, story in cases.items():
+        happen(env16, name, [step for step in story.steps if step.startswith("alter")])
     env16.follow()
 
-    assert compare(env16.ctx).equal
-    assert {name: data_files(env16, name) for name in cases} == files
+    assert env16.wrong() == []
+    assert {name: env16.data_files(name) for name in cases} == files
     assert env16.merge() is None, "nothing is left to do"
     reported = env16.ctx.ledger.events.unannounced(env16.name, "schema-followed")
     assert {each.table_name for each in reported} == {f"public.{name}" for name in cases}
@@ -39,7 +31,7 @@ def test_a_change_of_columns_alone_writes_no_data_file_and_is_an_event(env16: Pi
 
 def test_a_dropped_column_stays_with_what_it_held_or_goes(env16: PipelineEnv) -> None:
     for name in ("kept", "gone"):
-        env16.sql(MADE.format(t=name))
+        env16.sql(COLUMNS_MADE.format(t=name))
     env16.bootstrap()
     for name, policy in (("kept", "keep"), ("gone", "drop")):
         env16.settings["lake"] = {"on_dropped_column": policy}
@@ -101,7 +93,7 @@ def test_a_table_without_a_key_is_copied_again_only_where_its_dropped_column_is_
 @pytest.mark.slow
 def test_a_truncate_beside_a_rename_is_followed_and_one_with_it_is_copied_again(env16: PipelineEnv) -> None:
     for name in ("beside", "within"):
-        env16.sql(MADE.format(t=name))
+        env16.sql(COLUMNS_MADE.format(t=name))
     env16.bootstrap()
 
     for statement in (
@@ -119,7 +111,7 @@ def test_a_truncate_beside_a_rename_is_followed_and_one_with_it_is_copied_again(
 
 def test_a_table_may_have_another_policy_than_the_others(env16: PipelineEnv) -> None:
     for name in ("followed", "copied", "waiting"):
-        env16.sql(MADE.format(t=name))
+        env16.sql(COLUMNS_MADE.format(t=name))
     env16.settings["tables"] = {
         "include": ["public.*"],
         "policies": [
@@ -172,10 +164,3 @@ def test_a_table_dropped_and_created_again_waits_for_its_copy_and_capture_contin
     assert states == {("other", "copied"), ("t", "dropped"), ("t", "new")}
     landing_env16.sql("insert into other values (2)")
     assert landing_env16.capture().changes == 1
-
-
-# Changes of a table's key: rows are matched by the old one before its place in the stream, and by the new one after it.
-
-
-def test_changes_of_the_key_are_followed_with_rows_before_within_and_after_them(env: PipelineEnv) -> None:
-    assert change_keys(env) == []

@@ -4,7 +4,6 @@ import pytest
 
 from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.column_changes import wrong
 from tests.scenarios.members import adopt
 from tests.scenarios.stories import spelt
 
@@ -70,4 +69,4 @@ def test_without_truncates_in_the_stream_a_rewrite_is_not_believed(env16: Pipeli
     env16.land(WIDER.format(t="t"))
 
     assert set(env16.paused()) == {"t"}
-    assert wrong(env16, copied)
+    assert env16.wrong(copied)

@@ -6,7 +6,6 @@ import pytest
 
 from penstock.source import ddl_trigger
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.column_changes import data_files, wrong
 from tests.scenarios.stories import spelt
 
 SHOWN = ("wider", "in_one", "empty_filled_after")
@@ -36,14 +35,14 @@ def test_wider_columns_of_partitioned_tables_are_metadata(env16: PipelineEnv) ->
     made(env16, SHOWN)
     env16.bootstrap()
     env16.capture()
-    copied, files = env16.copies(), {name: data_files(env16, name) for name in SHOWN}
+    copied, files = env16.copies(), {name: env16.data_files(name) for name in SHOWN}
 
     for name in SHOWN:
         change(env16, name)
     env16.follow()
 
-    assert wrong(env16, copied) == []
-    assert all(files[name] <= data_files(env16, name) for name in SHOWN), "no old file was written again"
+    assert env16.wrong(copied) == []
+    assert all(files[name] <= env16.data_files(name) for name in SHOWN), "no old file was written again"
 
 
 # Partitioned tables whose partitions are rewritten for a wider type, and what may have happened to one of them beside it.
