@@ -50,9 +50,9 @@ LOAD_JOBS = [
 ]
 ROOMS = {
     "values": ["tests/values", "tests/source/test_type_name.py"],
-    "shapes": ["tests/shapes", "tests/flow/capture", "tests/flow/merge", "tests/source/test_partition_bounds.py"],
+    "shapes": ["tests/shapes", "tests/flow/schema", "tests/flow/merge", "tests/source/test_partition_bounds.py"],
     "engine": ["tests/engine", "tests/source/test_rows_of_partitions.py"],
-    "flow/schema": ["tests/shapes", "tests/flow/capture", *SCHEMA_JOBS],
+    "flow/schema": ["tests/shapes", "tests/flow/schema", *SCHEMA_JOBS],
     "flow/load": ["tests/flow/load", "tests/flow/merge", "tests/flow/test_status.py", *LOAD_JOBS],
 }
 """The rooms whose code is changed, and their own tests. Where a server is the oracle, it answers here, too."""
