@@ -1,7 +1,6 @@
 """Each alarm that needs no source, brought about on a real pipeline, received by a real receiver, and closed with its cause."""
 
 import json
-from collections.abc import Callable
 
 import pytest
 
@@ -10,7 +9,7 @@ from penstock.flow.capture import run as capture
 from penstock.flow.health import report
 from penstock.flow.health.airflow_state import DagState
 from penstock.flow.health.run import watch_the_watcher
-from tests.flow.health.alarm_scenes import age_files, scheduled_work_is_done
+from tests.flow.health.alarm_scenes import SCENES, age_files, copy_stalled, scheduled_work_is_done
 from tests.flow.health.conftest import Desk
 
 
@@ -105,70 +104,37 @@ def test_a_table_that_waits_for_a_resync_which_is_paused_is_told(desk: Desk) -> 
     assert desk.check() == [f"closed: resync-failing {env.name}.resync"]
 
 
-def stall(desk: Desk) -> Callable[[], None]:
-    env = desk.watched.env
-    env.ledger.execute(f"update penstock.table set state = 'new' where pipeline = '{env.name}'")
-    desk.age("update penstock.load set state = 'copying', finished_at = null, copied_at = null, copy_started_at = then")
-    age_files(desk)
-
-    def end() -> None:
-        env.ledger.execute(f"update penstock.load set state = 'ready' where pipeline = '{env.name}'")
-
-    return end
-
-
-def rest(statement: str) -> Callable[[Desk], Callable[[], None]]:
-    """Let scheduled work have been done last long ago, and then now."""
-
-    def bring_about(desk: Desk) -> Callable[[], None]:
-        desk.age(statement)
-        return lambda: desk.age(statement.replace("then", "now()"))
-
-    return bring_about
-
-
-def fill(desk: Desk) -> Callable[[], None]:
-    desk.watched.policy(watch={"free_share": 1})
-    return lambda: desk.watched.policy(watch={"free_share": 0.000001})
-
-
-def mute(desk: Desk) -> Callable[[], None]:
-    desk.watched.policy(critical={"channels": []})
-    return lambda: desk.watched.policy(critical={"channels": ["hook"]})
-
-
-CAUSES = {
-    "copy-stalled": stall,
-    "maintain-overdue": rest("update penstock.maintenance set ended_at = then"),
-    "verify-overdue": rest("update penstock.verification set finished_at = then"),
-    "changelog-overdue": rest(
-        "update penstock.changelog_fill set from_time = then - interval '1 day', upto_time = then"
-    ),
-    "storage-nearly-full": fill,
-    "alerts-unheard": mute,
-}
+AT_ONCE = (
+    "copy-stalled",
+    "maintain-overdue",
+    "verify-overdue",
+    "changelog-overdue",
+    "storage-nearly-full",
+    "alerts-unheard",
+)
 
 
 def test_each_alarm_arrives_once_and_ends_with_its_cause(desk: Desk, subtests: pytest.Subtests) -> None:
     scheduled_work_is_done(desk)
     assert desk.check() == []
 
-    for slug, bring_about in CAUSES.items():
+    for slug in AT_ONCE:
         with subtests.test(slug):
-            end = bring_about(desk)
+            scene = SCENES[slug](desk)
+            next(scene)
 
             (reported,) = desk.check()
             assert slug in reported
             assert f"https://airflow.example.com/cdc/runbooks/{slug}" in desk.hook.posts[-1]["message"]
             assert desk.check() == []
-            end()
+            next(scene, None)
             (reported,) = desk.check()
             assert reported.startswith(f"closed: {slug} ")
 
 
 def test_a_large_table_that_lands_part_after_part_is_not_stalled_and_one_that_hangs_is(desk: Desk) -> None:
     env = desk.watched.env
-    stall(desk)
+    next(copy_stalled(desk))
     (copy,) = env.ctx.ledger.health.open_copies(env.name)
     part = f"{env.name}/copies/{copy.id}/part-2.parquet"
 
