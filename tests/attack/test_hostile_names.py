@@ -10,6 +10,7 @@ from penstock.compare.lake_reader import lake_reader, sql_catalog
 from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.recovery import equal
+from tests.scenarios.stories import quoted
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -42,10 +43,6 @@ COLUMNS = (
 )
 TABLES = (*NAMES, "files", "history", "snapshots", "refs", "_penstock_cuts", "t__changelog", "metadata", "branch_main")
 SCHEMAS = ('s"; drop schema public; --', "pub\nlic", "\U0001f418")
-
-
-def quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 @pytest.fixture(autouse=True)

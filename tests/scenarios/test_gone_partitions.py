@@ -9,6 +9,7 @@ from tests.faults.harness import killed
 from tests.faults.steps import Step
 from tests.pipeline_env import PipelineEnv
 
+MONTHS = [f"from ('2026-0{month}-01') to ('2026-0{month + 1}-01')" for month in (1, 2, 3)]
 LEAVES = {
     "ints": ("id int", "range (id)", ["from (0) to (100)", "from (100) to (200)", "from (-100) to (0)"], "{n}"),
     "bigs": (
@@ -20,31 +21,19 @@ LEAVES = {
     "days": (
         "id int, d date not null",
         "range (d)",
-        [
-            "from ('2026-01-01') to ('2026-02-01')",
-            "from ('2026-02-01') to ('2026-03-01')",
-            "from ('2026-03-01') to ('2026-04-01')",
-        ],
+        MONTHS,
         "{n}, date '2026-01-01' + {n}",
     ),
     "times": (
         "id int, at timestamp not null",
         "range (at)",
-        [
-            "from ('2026-01-01') to ('2026-02-01')",
-            "from ('2026-02-01') to ('2026-03-01')",
-            "from ('2026-03-01') to ('2026-04-01')",
-        ],
+        MONTHS,
         "{n}, timestamp '2026-01-01 12:00' + {n} * interval '1 day'",
     ),
     "zones": (
         "id int, at timestamptz not null",
         "range (at)",
-        [
-            "from ('2026-01-01 +02') to ('2026-02-01')",
-            "from ('2026-02-01') to ('2026-03-01')",
-            "from ('2026-03-01') to (maxvalue)",
-        ],
+        ["from ('2026-01-01 +02') to ('2026-02-01')", MONTHS[1], "from ('2026-03-01') to (maxvalue)"],
         "{n}, timestamptz '2026-01-01 12:00 +00' + {n} * interval '1 day'",
     ),
     "texts": (

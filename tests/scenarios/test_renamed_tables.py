@@ -10,27 +10,13 @@ from penstock.ledger.table_records import TableRecord
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.changelogs import flush, logged, now
 from tests.scenarios.members import messages
+from tests.scenarios.stories import quoted
 
 LONG = "n" * 63
 HOSTILE = ('quo"te', "do.t", "Case", "${env:HOME}", LONG)
 NAMES = (
-    "one",
-    "blue",
-    "green",
-    "r1",
-    "r2",
-    "r3",
-    "moved",
-    "away",
-    "twice",
-    "back",
-    "parted",
-    "stays",
-    "h0",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
+    *("one", "blue", "green", "r1", "r2", "r3", "moved", "away", "twice", "back", "parted", "stays"),
+    *(f"h{n}" for n in range(5)),
 )
 CHANGED = {"one", "blue", "back", "parted"}
 MADE = "create schema far; create table far.there (id int primary key);" + "".join(
@@ -71,7 +57,7 @@ def test_renamed_tables_keep_their_rows_under_new_names_in_one_cut(env: Pipeline
     flush(env)
     env.changelog(start, middle)
     env.merge()
-    first = {record.oid: record.name for record in records(env)}
+    first = {record.oid: record.name for record in env.tables}
     files, copied = shown(env), env.copies()
 
     env.follow(RENAMED + "".join(f"alter table h{n} rename to {quoted(name)};" for n, name in enumerate(HOSTILE)))
@@ -118,36 +104,17 @@ def test_renamed_tables_keep_their_rows_under_new_names_in_one_cut(env: Pipeline
 
 
 NAMES_NOW = (
-    "uno",
-    "green",
-    "blue",
-    "r1",
-    "r2",
-    "r3",
-    "moved",
-    "there",
-    "twice_2",
-    "back",
-    "in_parts",
-    "stays",
+    *("uno", "green", "blue", "r1", "r2", "r3", "moved", "there", "twice_2", "back", "in_parts", "stays"),
     *HOSTILE,
 )
 
 
-def quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def records(env: PipelineEnv) -> list[TableRecord]:
-    return env.tables
-
-
 def current(env: PipelineEnv) -> list[TableRecord]:
-    return [record for record in records(env) if record.state == "ready"]
+    return [record for record in env.tables if record.state == "ready"]
 
 
 def states(env: PipelineEnv) -> dict[str, str]:
-    return {record.name: record.state for record in records(env)}
+    return {record.name: record.state for record in env.tables}
 
 
 def places(env: PipelineEnv) -> set[tuple[str, str]]:
@@ -203,7 +170,7 @@ def test_a_name_that_is_taken_pauses_a_renamed_table_and_a_name_that_is_kept_sta
 
 
 def paused(env: PipelineEnv, name: str) -> str | None:
-    (found,) = (record for record in records(env) if record.name == name and record.state != "dropped")
+    (found,) = (record for record in env.tables if record.name == name and record.state != "dropped")
     return found.paused_slug
 
 
