@@ -58,7 +58,7 @@ def workbench() -> Iterator[Workbench]:
 
 
 def _env(source: Database, ledger: Database, lake: LakeCatalog, spark: SparkSession, landing: Path) -> PipelineEnv:
-    env = PipelineEnv(source, ledger, landing, "bench", lake, spark=spark)
+    env = PipelineEnv(source, ledger, landing, "bench", lake, session=spark)
     env.settings = {
         "capture": {"work_mem": "512MiB"},
         "copy": {"parallel": 2},

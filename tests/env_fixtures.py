@@ -4,6 +4,7 @@ import itertools
 import json
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,60 +25,56 @@ Command = Callable[..., Result]
 _numbers = itertools.count(1)
 
 
+@dataclass(frozen=True)
+class Around:
+    """What a pipeline of a test's own has around it: the server of ledger and lake, and Spark, which begins when it is used."""
+
+    control: Server
+    lake: LakeCatalog
+    folder: Path
+    spark: Callable[[], SparkSession]
+
+    def env_on(self, source: Database) -> Iterator[PipelineEnv]:
+        """Lend a pipeline on this source, with a ledger of its own on the control server."""
+        number = next(_numbers)
+        with self.control.temporary_database(f"ledger{number}") as ledger:
+            made = PipelineEnv(
+                source, ledger, self.folder / "landing", f"w{number}", lake=self.lake, session=self.spark
+            )
+            # a slot of this name may stay behind in no other test: names are unique in the whole cluster
+            made.settings = own_names(source)
+            yield made
+
+
 @pytest.fixture
-def env(
-    database: Database, postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path: Path
-) -> Iterator[PipelineEnv]:
+def around(request: pytest.FixtureRequest, postgres16: Server, lake: LakeCatalog, tmp_path: Path) -> Around:
+    return Around(postgres16, lake, tmp_path, lambda: request.getfixturevalue("spark"))
+
+
+@pytest.fixture
+def env(database: Database, around: Around) -> Iterator[PipelineEnv]:
     """A pipeline on each PostgreSQL version in turn."""
-    yield from env_on(database, postgres16, lake, spark, tmp_path)
+    yield from around.env_on(database)
 
 
 @pytest.fixture
-def env16(
-    database16: Database, postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path: Path
-) -> Iterator[PipelineEnv]:
+def env16(database16: Database, around: Around) -> Iterator[PipelineEnv]:
     """A pipeline on the embedded server only."""
-    yield from env_on(database16, postgres16, lake, spark, tmp_path)
+    yield from around.env_on(database16)
 
 
 @pytest.fixture
-def landing_env(database: Database, postgres16: Server, lake: LakeCatalog, tmp_path: Path) -> Iterator[PipelineEnv]:
-    """A pipeline on each PostgreSQL version in turn without Spark, for scenarios that end in the landing zone."""
-    yield from env_on(database, postgres16, lake, None, tmp_path)
-
-
-@pytest.fixture
-def env15(
-    postgres15: Server, postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path: Path
-) -> Iterator[PipelineEnv]:
+def env15(postgres15: Server, around: Around) -> Iterator[PipelineEnv]:
     """A pipeline on PostgreSQL 15 only, for scenarios whose other version is tested all the time."""
     with postgres15.temporary_database(f"only15_{next(_numbers)}") as source:
-        yield from env_on(source, postgres16, lake, spark, tmp_path)
+        yield from around.env_on(source)
 
 
 @pytest.fixture
-def landing_env16(database16: Database, postgres16: Server, lake: LakeCatalog, tmp_path: Path) -> Iterator[PipelineEnv]:
-    """A pipeline on the embedded server without Spark, for scenarios that end in the landing zone."""
-    yield from env_on(database16, postgres16, lake, None, tmp_path)
-
-
-@pytest.fixture
-def landing_env18(postgres18: Server, postgres16: Server, lake: LakeCatalog, tmp_path: Path) -> Iterator[PipelineEnv]:
-    """A pipeline on PostgreSQL 18 without Spark, for what only that version has; slow."""
+def env18(postgres18: Server, around: Around) -> Iterator[PipelineEnv]:
+    """A pipeline on PostgreSQL 18, for what only that version has; slow."""
     with postgres18.temporary_database(f"only18_{next(_numbers)}") as source:
-        yield from env_on(source, postgres16, lake, None, tmp_path)
-
-
-def env_on(
-    source: Database, control: Server, lake: LakeCatalog, spark: SparkSession | None, folder: Path
-) -> Iterator[PipelineEnv]:
-    """Lend a pipeline on this source, with a ledger of its own on the control server."""
-    number = next(_numbers)
-    with control.temporary_database(f"ledger{number}") as ledger:
-        made = PipelineEnv(source, ledger, folder / "landing", f"w{number}", lake=lake, spark=spark)
-        # a slot of this name may stay behind in no other test: names are unique in the whole cluster
-        made.settings = own_names(source)
-        yield made
+        yield from around.env_on(source)
 
 
 @pytest.fixture

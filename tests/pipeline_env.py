@@ -7,7 +7,7 @@ under `spark-submit`; everything else is what a user runs.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -77,9 +77,15 @@ class PipelineEnv:
     name: str
     lake: LakeCatalog | None = None
     catalog: Any = None
-    spark: SparkSession | None = None
+    session: SparkSession | Callable[[], SparkSession] | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
+
+    @property
+    def spark(self) -> SparkSession:
+        """Return the session in which Spark's applications run; it begins when it is used."""
+        assert self.session is not None
+        return self.session() if callable(self.session) else self.session
 
     @property
     def ctx(self) -> Context:
@@ -164,7 +170,6 @@ class PipelineEnv:
         from penstock_spark import maintain as maintaining  # noqa: PLC0415
         from penstock_spark import merge as merging  # noqa: PLC0415
 
-        assert self.spark is not None
         paths = dict(zip(job.arguments[::2], job.arguments[1::2], strict=True))
         text = Path(paths["--plan"].removeprefix("file://")).read_text()
         if job.application.stem == "copy_tables":
@@ -185,7 +190,6 @@ class PipelineEnv:
 
     def believe(self, *tables: str) -> None:
         """Let the ledger believe that the pipeline itself wrote what these lake tables hold: no merge finds another's hand."""
-        assert self.spark is not None
         for table in tables:
             main = f"select snapshot_id from lake.{self.name}.public.`{table}`.refs where name = 'main'"
             ((snapshot,),) = self.spark.sql(main).collect()
@@ -228,7 +232,6 @@ class PipelineEnv:
 
     def lake_rows(self, table: str, columns: str = "*") -> list[tuple[Any, ...]]:
         """Return the rows of a lake table as Spark reads them now."""
-        assert self.spark is not None
         self.spark.sql(f"refresh table lake.{self.name}.public.`{table}`")
         return [
             tuple(row) for row in self.spark.sql(f"select {columns} from lake.{self.name}.public.`{table}`").collect()
@@ -236,7 +239,6 @@ class PipelineEnv:
 
     def data_files(self, table: str) -> set[str]:
         """Return the data files and deletion vectors of a lake table."""
-        assert self.spark is not None
         self.lake_rows(table, "1")  # as Spark reads it now
         files = self.spark.sql(f"select file_path from lake.{self.name}.public.`{table}`.files").collect()
         return {path for (path,) in files}

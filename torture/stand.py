@@ -135,7 +135,7 @@ def stand(
                 if not spark:
                     yield env
                     return
-                env.spark = start_spark(lake, Path(made), memory="1500m")
+                env.session = start_spark(lake, Path(made), memory="1500m")
                 try:
                     begin(env, told=told, drop=drop)
                     yield env

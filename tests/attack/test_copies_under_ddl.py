@@ -110,18 +110,16 @@ def equal(env: PipelineEnv) -> None:
     "name", [*FAST, *(pytest.param(each, marks=pytest.mark.slow) for each in DDL if each not in FAST)]
 )
 def test_a_first_copy_is_what_the_source_has_whatever_was_done_to_the_table_before_it_was_read(
-    landing_env16: PipelineEnv, name: str
+    env16: PipelineEnv, name: str
 ) -> None:
-    landing_env16.settings["tables"] = {"include": ["public.*", "s.*"]}
-    landing_env16.sql(
-        TABLES + "create schema s; create table s.apart (id int primary key); insert into s.apart values (1)"
-    )
-    bootstrap.prepare(landing_env16.ctx)
+    env16.settings["tables"] = {"include": ["public.*", "s.*"]}
+    env16.sql(TABLES + "create schema s; create table s.apart (id int primary key); insert into s.apart values (1)")
+    bootstrap.prepare(env16.ctx)
 
-    bootstrap.copy(landing_env16.ctx, once(landing_env16, DDL[name]))
+    bootstrap.copy(env16.ctx, once(env16, DDL[name]))
 
-    assert copied(landing_env16) == source(landing_env16)
-    assert landing_env16.ctx.ledger.pipelines.get(landing_env16.name).state == "running"
+    assert copied(env16) == source(env16)
+    assert env16.ctx.ledger.pipelines.get(env16.name).state == "running"
 
 
 def landing(monkeypatch: pytest.MonkeyPatch, env: PipelineEnv, number: int, statement: str) -> None:
@@ -140,122 +138,108 @@ def landing(monkeypatch: pytest.MonkeyPatch, env: PipelineEnv, number: int, stat
 
 
 def test_a_table_that_is_truncated_between_two_of_its_ranges_is_copied_again(
-    landing_env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
+    env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    landing_env16.settings["copy"] = {"range_bytes": "8KiB"}
-    landing_env16.sql(
+    env16.settings["copy"] = {"range_bytes": "8KiB"}
+    env16.sql(
         "create table t (id int primary key, v text); insert into t select n, repeat('v', 200) from generate_series(1, 200) n"
     )
-    bootstrap.prepare(landing_env16.ctx)
-    landing(monkeypatch, landing_env16, 2, "truncate t; insert into t values (1, 'refilled')")
+    bootstrap.prepare(env16.ctx)
+    landing(monkeypatch, env16, 2, "truncate t; insert into t values (1, 'refilled')")
 
-    bootstrap.copy(landing_env16.ctx, copy_without_spark)
+    bootstrap.copy(env16.ctx, copy_without_spark)
 
-    assert copied(landing_env16) == source(landing_env16)
+    assert copied(env16) == source(env16)
 
 
 def test_a_table_that_is_truncated_when_it_was_read_is_not_copied_again(
-    landing_env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
+    env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    landing_env16.sql(
-        "create table a (id int primary key); insert into a values (1); create table b (id int primary key)"
-    )
-    bootstrap.prepare(landing_env16.ctx)
-    landing(monkeypatch, landing_env16, 1, "truncate a; insert into a values (2)")
+    env16.sql("create table a (id int primary key); insert into a values (1); create table b (id int primary key)")
+    bootstrap.prepare(env16.ctx)
+    landing(monkeypatch, env16, 1, "truncate a; insert into a values (2)")
 
-    bootstrap.copy(landing_env16.ctx, copy_without_spark)
-    landing_env16.capture()
+    bootstrap.copy(env16.ctx, copy_without_spark)
+    env16.capture()
 
-    assert len({each.copy_id for each in landing_env16.ctx.ledger.loads.copies(landing_env16.name)}) == 1
-    assert landed(landing_env16, "a", "id") == at_source(landing_env16, "a", "id"), "the stream has the TRUNCATE"
+    assert len({each.copy_id for each in env16.ctx.ledger.loads.copies(env16.name)}) == 1
+    assert landed(env16, "a", "id") == at_source(env16, "a", "id"), "the stream has the TRUNCATE"
 
 
 def test_what_changed_between_the_snapshot_and_the_first_look_is_noticed_by_the_first_capture(
-    landing_env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
+    env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    landing_env16.sql(TABLES)
-    bootstrap.prepare(landing_env16.ctx)
+    env16.sql(TABLES)
+    bootstrap.prepare(env16.ctx)
     record = bootstrap._record
 
     def altered(*arguments: Any) -> None:
-        landing_env16.sql(
-            "alter table other add c int default 7; alter table t alter v type varchar(20) using upper(v)"
-        )
+        env16.sql("alter table other add c int default 7; alter table t alter v type varchar(20) using upper(v)")
         record(*arguments)
 
     monkeypatch.setattr(bootstrap, "_record", altered)
-    bootstrap.copy(landing_env16.ctx, copy_without_spark)
-    known = {table.name: [column.name for column in table.columns] for table in landing_env16.tables}
+    bootstrap.copy(env16.ctx, copy_without_spark)
+    known = {table.name: [column.name for column in table.columns] for table in env16.tables}
     assert known["other"] == ["id"], "the table as the snapshot sees it"
-    assert copied(landing_env16)["public.t"] == source(landing_env16)["public.t"], (
-        "the rows of the new file, under a later snapshot"
-    )
+    assert copied(env16)["public.t"] == source(env16)["public.t"], "the rows of the new file, under a later snapshot"
 
-    landing_env16.capture()
+    env16.capture()
 
-    known = {table.name: [column.name for column in table.columns] for table in landing_env16.tables}
+    known = {table.name: [column.name for column in table.columns] for table in env16.tables}
     assert known["other"] == ["id", "c"]
-    assert paused(landing_env16) == {}
+    assert paused(env16) == {}
 
 
-def test_a_table_that_is_dropped_or_leaves_while_it_is_copied_keeps_no_other_waiting(
-    landing_env16: PipelineEnv,
-) -> None:
-    landing_env16.sql(TABLES)
-    bootstrap.prepare(landing_env16.ctx)
-    leave = f"alter publication {landing_env16.ctx.pipeline.publication} drop table other"
+def test_a_table_that_is_dropped_or_leaves_while_it_is_copied_keeps_no_other_waiting(env16: PipelineEnv) -> None:
+    env16.sql(TABLES)
+    bootstrap.prepare(env16.ctx)
+    leave = f"alter publication {env16.ctx.pipeline.publication} drop table other"
 
-    bootstrap.copy(landing_env16.ctx, once(landing_env16, f"drop table t; {leave}"))
+    bootstrap.copy(env16.ctx, once(env16, f"drop table t; {leave}"))
 
-    assert landing_env16.ctx.ledger.pipelines.get(landing_env16.name).state == "running"
-    assert copied(landing_env16)["public.m"] == source(landing_env16)["public.m"]
-    landing_env16.capture()
-    assert states(landing_env16)["t"] == "dropped"
+    assert env16.ctx.ledger.pipelines.get(env16.name).state == "running"
+    assert copied(env16)["public.m"] == source(env16)["public.m"]
+    env16.capture()
+    assert states(env16)["t"] == "dropped"
 
 
-def test_a_partition_that_comes_while_its_table_is_copied_is_in_the_stream_or_noticed(
-    landing_env16: PipelineEnv,
-) -> None:
-    landing_env16.sql(TABLES)
-    bootstrap.prepare(landing_env16.ctx)
+def test_a_partition_that_comes_while_its_table_is_copied_is_in_the_stream_or_noticed(env16: PipelineEnv) -> None:
+    env16.sql(TABLES)
+    bootstrap.prepare(env16.ctx)
 
     bootstrap.copy(
-        landing_env16.ctx,
+        env16.ctx,
         once(
-            landing_env16,
+            env16,
             "create table m3 partition of m for values from (200) to (300); insert into m values (250, 'new')",
         ),
     )
-    landing_env16.capture()
+    env16.capture()
 
-    assert paused(landing_env16) == {}
-    assert landed(landing_env16, "m", "id") == at_source(landing_env16, "m", "id")
+    assert paused(env16) == {}
+    assert landed(env16, "m", "id") == at_source(env16, "m", "id")
 
 
-def test_a_partition_that_is_attached_with_its_rows_while_its_table_is_copied_is_noticed(
-    landing_env16: PipelineEnv,
-) -> None:
-    landing_env16.sql(TABLES + "create table m3 (like m including all); insert into m3 values (250, 'before')")
-    landing_env16.settings["tables"] = {"include": ["public.*"], "exclude": ["public.m3"]}
-    bootstrap.prepare(landing_env16.ctx)
+def test_a_partition_that_is_attached_with_its_rows_while_its_table_is_copied_is_noticed(env16: PipelineEnv) -> None:
+    env16.sql(TABLES + "create table m3 (like m including all); insert into m3 values (250, 'before')")
+    env16.settings["tables"] = {"include": ["public.*"], "exclude": ["public.m3"]}
+    bootstrap.prepare(env16.ctx)
 
     bootstrap.copy(
-        landing_env16.ctx,
+        env16.ctx,
         once(
-            landing_env16,
+            env16,
             "insert into m3 values (251, 'unseen'); alter table m attach partition m3 for values from (200) to (300)",
         ),
     )
-    landing_env16.capture()
+    env16.capture()
 
-    assert paused(landing_env16) == {"m": "schema-change"}
+    assert paused(env16) == {"m": "schema-change"}
 
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_a_table_that_never_stands_still_is_paused_with_the_reason_and_the_others_are_shown(
-    env16: PipelineEnv,
-) -> None:
+def test_a_table_that_never_stands_still_is_paused_with_the_reason_and_the_others_are_shown(env16: PipelineEnv) -> None:
     env16.sql(TABLES)
     bootstrap.prepare(env16.ctx)
 

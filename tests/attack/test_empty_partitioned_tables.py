@@ -46,28 +46,28 @@ def lacks(env: PipelineEnv) -> list[str]:
     return env.unlike()
 
 
-def test_the_first_copy_of_a_table_without_partitions_ends(landing_env16: PipelineEnv) -> None:
-    landing_env16.begin(TABLES)
+def test_the_first_copy_of_a_table_without_partitions_ends(env16: PipelineEnv) -> None:
+    env16.begin(TABLES)
 
-    assert landing_env16.ctx.ledger.pipelines.get(landing_env16.name).state == "running"
-    assert states(landing_env16) == dict.fromkeys((*EMPTY, "t"), "copied")
-
-
-def test_a_pipeline_of_nothing_but_tables_without_partitions_needs_no_spark_to_copy(landing_env16: PipelineEnv) -> None:
-    landing_env16.sql("create table none (id int primary key) partition by range (id)")
-    bootstrap.prepare(landing_env16.ctx)
-
-    bootstrap.copy(landing_env16.ctx, lambda job: pytest.fail("there is nothing to read"))
-
-    assert states(landing_env16) == {"none": "copied"}
+    assert env16.ctx.ledger.pipelines.get(env16.name).state == "running"
+    assert states(env16) == dict.fromkeys((*EMPTY, "t"), "copied")
 
 
-def test_check_names_the_partitions_whose_rows_no_stream_carries(landing_env16: PipelineEnv) -> None:
-    landing_env16.sql(TABLES)
+def test_a_pipeline_of_nothing_but_tables_without_partitions_needs_no_spark_to_copy(env16: PipelineEnv) -> None:
+    env16.sql("create table none (id int primary key) partition by range (id)")
+    bootstrap.prepare(env16.ctx)
 
-    bootstrap.prepare(landing_env16.ctx)
+    bootstrap.copy(env16.ctx, lambda job: pytest.fail("there is nothing to read"))
 
-    said = [(finding.subject, finding.message) for finding in check.check(landing_env16.ctx) if finding.level == "warn"]
+    assert states(env16) == {"none": "copied"}
+
+
+def test_check_names_the_partitions_whose_rows_no_stream_carries(env16: PipelineEnv) -> None:
+    env16.sql(TABLES)
+
+    bootstrap.prepare(env16.ctx)
+
+    said = [(finding.subject, finding.message) for finding in check.check(env16.ctx) if finding.level == "warn"]
 
     for table in ("fast", "afar"):
         (message,) = (

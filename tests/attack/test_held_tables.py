@@ -82,21 +82,21 @@ def landed_since(env: PipelineEnv, before: Counter[str]) -> Counter[str]:
     return landed(env) - before
 
 
-def test_capture_of_the_others_continues_while_tables_are_held(landing_env: PipelineEnv) -> None:
-    adopting(landing_env)
-    begin(landing_env, "select")
-    landing_env.capture()
+def test_capture_of_the_others_continues_while_tables_are_held(env: PipelineEnv) -> None:
+    adopting(env)
+    begin(env, "select")
+    env.capture()
 
     for number, (how, end) in enumerate(HOLDS):
-        before = landed(landing_env)
-        with holding(landing_env, how, end, HOLD.format(n=number)):
-            landing_env.sql("update t set v = -v where id < 4")
-            assert landed_since(landing_env, before) == {"t": 3}
-            landing_env.sql("update t set v = -v where id = 9")
-            assert landed_since(landing_env, before) == {"t": 4}
+        before = landed(env)
+        with holding(env, how, end, HOLD.format(n=number)):
+            env.sql("update t set v = -v where id < 4")
+            assert landed_since(env, before) == {"t": 3}
+            env.sql("update t set v = -v where id = 9")
+            assert landed_since(env, before) == {"t": 4}
         held = {"held": 3, "grown": 1, "root": 3, "picked": 1} if end == "commit" else {}
-        assert landed_since(landing_env, before) == {"t": 4, **held}
-        assert set(states(landing_env).values()) == {"copied"}, "nothing is paused"
+        assert landed_since(env, before) == {"t": 4, **held}
+        assert set(states(env).values()) == {"copied"}, "nothing is paused"
 
 
 @pytest.mark.slow
@@ -113,40 +113,36 @@ def test_lake_and_source_are_equal_after_each_end_of_a_hold(env: PipelineEnv) ->
         assert set(states(env).values()) == {"ready"}
 
 
-def test_what_reads_no_rows_of_a_held_table_does_not_wait_for_it(landing_env: PipelineEnv) -> None:
-    adopting(landing_env)
-    begin(landing_env, "select")
-    landing_env.capture()
-    name = landing_env.ctx.pipeline.publication
-    (t,) = (table for table in landing_env.tables if table.name == "t")
-    landing_env.ctx.ledger.tables.stop(
-        landing_env.name, {t.oid: Trouble.usual("schema-change", "a column was renamed")}
-    )
+def test_what_reads_no_rows_of_a_held_table_does_not_wait_for_it(env: PipelineEnv) -> None:
+    adopting(env)
+    begin(env, "select")
+    env.capture()
+    name = env.ctx.pipeline.publication
+    (t,) = (table for table in env.tables if table.name == "t")
+    env.ctx.ledger.tables.stop(env.name, {t.oid: Trouble.usual("schema-change", "a column was renamed")})
 
-    with holding(landing_env, "prepared", "commit"):
-        assert {each.slug for each in judge_pipeline(landing_env.ctx).findings} == {"table-paused"}
-        assert [each.subject for each in check.check(landing_env.ctx) if each.level == "error"] == []
-        assert status.status(landing_env.ctx).source is not None
-        assert resync.resync_lines(landing_env.ctx, ["public.t"])
-        resume.resume_table(landing_env.ctx, "public.t")
-        landing_env.land(f"create table late (id int primary key); alter publication {name} add table late")
-        assert states(landing_env)["late"] == "waiting"
-        assert states(landing_env)["t"] == "copied"
+    with holding(env, "prepared", "commit"):
+        assert {each.slug for each in judge_pipeline(env.ctx).findings} == {"table-paused"}
+        assert [each.subject for each in check.check(env.ctx) if each.level == "error"] == []
+        assert status.status(env.ctx).source is not None
+        assert resync.resync_lines(env.ctx, ["public.t"])
+        resume.resume_table(env.ctx, "public.t")
+        env.land(f"create table late (id int primary key); alter publication {name} add table late")
+        assert states(env)["late"] == "waiting"
+        assert states(env)["t"] == "copied"
 
 
-def test_a_guard_sees_what_was_changed_under_a_hold(landing_env: PipelineEnv) -> None:
-    begin(landing_env, TABLES)
-    landing_env.capture()
+def test_a_guard_sees_what_was_changed_under_a_hold(env: PipelineEnv) -> None:
+    begin(env, TABLES)
+    env.capture()
 
-    with holding(
-        landing_env, "prepared", "commit", "alter table held alter v type bigint using v * 100; truncate leaf2"
-    ):
-        landing_env.land("update t set v = -v")
-        assert set(states(landing_env).values()) == {"copied"}
+    with holding(env, "prepared", "commit", "alter table held alter v type bigint using v * 100; truncate leaf2"):
+        env.land("update t set v = -v")
+        assert set(states(env).values()) == {"copied"}
     for _ in range(2):  # until the stream has had time to explain the new file of the partition
-        landing_env.land()
+        env.land()
 
-    assert {name for name, state in states(landing_env).items() if state == "paused"} == {"held", "root"}
+    assert {name for name, state in states(env).items() if state == "paused"} == {"held", "root"}
 
 
 @pytest.mark.slow

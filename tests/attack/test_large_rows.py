@@ -51,16 +51,14 @@ def landed(env: PipelineEnv, folder: Path) -> tuple[int, int]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_five_large_rows_take_no_more_memory_than_one(landing_env16: PipelineEnv, tmp_path: Path) -> None:
-    begin(
-        landing_env16, "create table t (id int primary key, body text); alter table t alter body set storage external"
-    )
-    landing_env16.sql(ROW % 1)
-    rows, one = landed(landing_env16, tmp_path / "one")
+def test_five_large_rows_take_no_more_memory_than_one(env16: PipelineEnv, tmp_path: Path) -> None:
+    begin(env16, "create table t (id int primary key, body text); alter table t alter body set storage external")
+    env16.sql(ROW % 1)
+    rows, one = landed(env16, tmp_path / "one")
     for number in range(2, 6):
-        landing_env16.sql(ROW % number)
+        env16.sql(ROW % number)
 
-    more, five = landed(landing_env16, tmp_path / "five")
+    more, five = landed(env16, tmp_path / "five")
 
     assert (rows, more) == (1, 5)
     assert one > 2 * MIB, "the row was in memory at all"

@@ -10,7 +10,6 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from psycopg import sql
-from pyspark.sql import SparkSession
 
 from penstock.config.connections import Connection
 from penstock.errors import LedgerError, SourceError
@@ -23,9 +22,8 @@ from penstock.flow.verify.run import verify
 from penstock.page.app import build
 from penstock.page.queries import Deployment
 from penstock.page.runbook_pages import DOCS, RUNBOOKS, Documents
-from stack.servers.postgres import Database, Server
-from tests.conftest import LakeCatalog
-from tests.env_fixtures import env_on
+from stack.servers.postgres import Database
+from tests.env_fixtures import Around
 from tests.pipeline_env import ROOT, PipelineEnv
 
 VALUE, KEY = "a-marked-row-value", 918273645
@@ -66,24 +64,18 @@ def role(env: PipelineEnv, conn_id: str) -> str:
 
 @pytest.fixture
 def guarded(
-    request: pytest.FixtureRequest,
-    database16: Database,
-    postgres16: Server,
-    lake: LakeCatalog,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest, database16: Database, around: Around, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Guarded]:
     """A pipeline with every secret set; Spark is there where the test asks for it."""
-    spark: SparkSession | None = request.getfixturevalue("spark") if request.param else None
     for name, secret in SECRETS.items():
         monkeypatch.setenv(name, secret)
-    for made in env_on(database16, postgres16, lake, spark, tmp_path):
-        env = Guarded(**vars(made))
+    for made in around.env_on(database16):
+        env = Guarded(**vars(made) | {"session": around.spark if request.param else None})
         for conn_id, password in PASSWORDS.items():
             env.sql(f"create role {role(env, conn_id)} superuser login password '{password}'")
         yield env
         for conn_id in PASSWORDS:
-            for place in (env.source, env.ledger, lake.database):
+            for place in (env.source, env.ledger, around.lake.database):
                 place.execute(f"reassign owned by {role(env, conn_id)} to postgres")
             env.sql(f"drop role {role(env, conn_id)}")
 
@@ -109,7 +101,7 @@ def live(env: PipelineEnv) -> None:
             table = sql.Identifier(name)
             conn.execute(sql.SQL("update {} set id = {} where id = 2").format(table, sql.Literal(KEY + 1)))
             conn.execute(sql.SQL("delete from {} where id = {}").format(table, sql.Literal(KEY)))
-    if env.spark is not None:
+    if env.session is not None:
         env.merge()
         env.spark.sql(f"delete from lake.{env.name}.public.differs")
         env.believe("differs")
@@ -117,7 +109,7 @@ def live(env: PipelineEnv) -> None:
         f"update differs set v = v || '+' where id = {KEY}; alter table stops alter v type varchar(50) using upper(v)"
     )
     env.land(f"insert into stops values ({KEY + 1}, '{VALUE}')")
-    if env.spark is not None:
+    if env.session is not None:
         env.merge()
         verify(env.ctx, merge=lambda: str(env.merge(force=True)))
         env.maintain()
@@ -218,7 +210,7 @@ def test_the_whole_ledger_and_every_page_hold_no_secret_and_no_row_and_show_host
     ledger, shown = dumped(env.ledger), pages(env, folder)
     tables = {table.name: table.state for table in env.tables}
     assert tables["stops"] == "paused"
-    if env.spark is not None:
+    if env.session is not None:
         assert {state for name, state in tables.items() if name != "stops"} == {"ready"}
         assert "update_missing" in ledger["penstock.cut"]
         alarms = {(alarm.slug, alarm.subject) for alarm in env.ctx.ledger.health.alarms(env.name)}

@@ -39,44 +39,42 @@ grant create on database {database} to {capture}; grant {owner} to {capture};
 
 
 @pytest.fixture
-def roles(landing_env16: PipelineEnv) -> Iterator[dict[str, str]]:
+def roles(env16: PipelineEnv) -> Iterator[dict[str, str]]:
     """Roles as the documents say; the one that decodes also owns the publication, with the right of the tables' owner."""
-    names = {part: f"{landing_env16.source.name}_{part}" for part in ("owner", "capture", "reader")}
-    landing_env16.sql(f"create role {names['owner']}")
+    names = {part: f"{env16.source.name}_{part}" for part in ("owner", "capture", "reader")}
+    env16.sql(f"create role {names['owner']}")
     for part, attributes in (("capture", "login replication"), ("reader", "login")):
-        landing_env16.sql(f"create role {names[part]} {attributes} password '{landing_env16.source.server.password}'")
+        env16.sql(f"create role {names[part]} {attributes} password '{env16.source.server.password}'")
     yield names
-    landing_env16.source.execute("; ".join(f"drop owned by {name}" for name in names.values()))
-    landing_env16.sql("; ".join(f"drop role {name}" for name in names.values()))
+    env16.source.execute("; ".join(f"drop owned by {name}" for name in names.values()))
+    env16.sql("; ".join(f"drop role {name}" for name in names.values()))
 
 
 @pytest.fixture
-def ctx(landing_env16: PipelineEnv, roles: dict[str, str]) -> Context:
-    landing_env16.settings["tables"] = {"include": ["s.visit"]}
-    landing_env16.settings["source"] |= {"connection": "capture", "reader_connection": "reader"}
-    usual = landing_env16.ctx.connections
-    ours = {part: replace(connection(landing_env16.source, part), user=roles[part]) for part in ("capture", "reader")}
+def ctx(env16: PipelineEnv, roles: dict[str, str]) -> Context:
+    env16.settings["tables"] = {"include": ["s.visit"]}
+    env16.settings["source"] |= {"connection": "capture", "reader_connection": "reader"}
+    usual = env16.ctx.connections
+    ours = {part: replace(connection(env16.source, part), user=roles[part]) for part in ("capture", "reader")}
 
     def found(conn_id: str) -> Connection:
         return ours.get(conn_id) or usual(conn_id)
 
-    return replace(landing_env16.ctx, connections=found)
+    return replace(env16.ctx, connections=found)
 
 
 def test_neither_a_copy_nor_a_look_of_capture_does_what_an_index_of_the_owner_wants(
-    landing_env16: PipelineEnv, roles: dict[str, str], ctx: Context
+    env16: PipelineEnv, roles: dict[str, str], ctx: Context
 ) -> None:
-    names = {"publication": ctx.pipeline.publication, "slot": ctx.pipeline.slot, "database": landing_env16.source.name}
-    landing_env16.sql(OWNED.format(**roles, **names))
-    log = landing_env16.source.server.log
+    names = {"publication": ctx.pipeline.publication, "slot": ctx.pipeline.slot, "database": env16.source.name}
+    env16.sql(OWNED.format(**roles, **names))
+    log = env16.source.server.log
     seen = len(log.read_text(errors="replace"))
 
     bootstrap.prepare(ctx)
     assert bootstrap.copy(ctx, copy_without_spark) == ["s.visit"]
-    before = landing_env16.sql(
-        f"select confirmed_flush_lsn from pg_replication_slots where slot_name = '{ctx.pipeline.slot}'"
-    )
-    landing_env16.sql(f"set role {roles['owner']}; create table s.visit_2 (id int, at int, primary key (id, at)); "
+    before = env16.sql(f"select confirmed_flush_lsn from pg_replication_slots where slot_name = '{ctx.pipeline.slot}'")
+    env16.sql(f"set role {roles['owner']}; create table s.visit_2 (id int, at int, primary key (id, at)); "
             "create index on s.visit_2 ((s.f(1))); insert into s.visit_2 values (1, 11); "
             "alter table s.visit attach partition s.visit_2 for values from (10) to (20); insert into s.visit values (2, 12); "
             f"reset role; grant select on s.visit_2 to {roles['reader']}")  # fmt: skip
@@ -88,15 +86,13 @@ def test_neither_a_copy_nor_a_look_of_capture_does_what_an_index_of_the_owner_wa
             ran.add(line.partition("ran as ")[2])
     assert roles["reader"] in ran  # the test tests something
     assert roles["capture"] not in ran
-    assert landing_env16.sql("select to_regclass('s.loot')") == [(None,)]
+    assert env16.sql("select to_regclass('s.loot')") == [(None,)]
     published = f"select tablename from pg_publication_tables where pubname = '{ctx.pipeline.publication}'"
-    assert landing_env16.sql(published) == [("visit",)]
-    assert landing_env16.sql(f"select rolsuper from pg_roles where rolname in ('{roles['reader']}', '{roles['capture']}')") == [
+    assert env16.sql(published) == [("visit",)]
+    assert env16.sql(f"select rolsuper from pg_roles where rolname in ('{roles['reader']}', '{roles['capture']}')") == [
         (False,), (False,),
     ]  # fmt: skip
-    after = landing_env16.sql(
-        f"select confirmed_flush_lsn from pg_replication_slots where slot_name = '{ctx.pipeline.slot}'"
-    )
+    after = env16.sql(f"select confirmed_flush_lsn from pg_replication_slots where slot_name = '{ctx.pipeline.slot}'")
     assert (len(before), len(after)) == (1, 1)
     assert [table.state for table in ctx.ledger.tables.all(ctx.name)] in (["paused"], ["copied"])
 
@@ -113,22 +109,22 @@ create publication {publication} for table whole, filtered where (id > 0), sound
 
 
 def test_a_table_over_which_no_query_can_be_planned_is_copied_whole_and_one_that_needs_a_query_is_tried_once(
-    landing_env16: PipelineEnv,
+    env16: PipelineEnv,
 ) -> None:
-    landing_env16.settings["source"]["adopt"] = True
-    landing_env16.settings["copy"] = {"range_bytes": 8192}
-    landing_env16.sql(UNPLANNABLE.format(publication=landing_env16.settings["source"]["publication"]))
+    env16.settings["source"]["adopt"] = True
+    env16.settings["copy"] = {"range_bytes": 8192}
+    env16.sql(UNPLANNABLE.format(publication=env16.settings["source"]["publication"]))
     submitted: list[str] = []
 
     def submit(job: SparkJob) -> None:
         submitted.append(job.name)
         copy_without_spark(job)
 
-    bootstrap.prepare(landing_env16.ctx)
-    assert sorted(bootstrap.copy(landing_env16.ctx, submit)) == ["public.sound", "public.whole"]
+    bootstrap.prepare(env16.ctx)
+    assert sorted(bootstrap.copy(env16.ctx, submit)) == ["public.sound", "public.whole"]
 
-    tables = {table.name: table for table in landing_env16.tables}
-    copied = {copy.oid: copy.rows for copy in landing_env16.ctx.ledger.loads.copies(landing_env16.name)}
+    tables = {table.name: table for table in env16.tables}
+    copied = {copy.oid: copy.rows for copy in env16.ctx.ledger.loads.copies(env16.name)}
     assert {name: table.state for name, table in tables.items()} == {
         "sound": "copied", "whole": "copied", "filtered": "paused",
     }  # fmt: skip
@@ -138,4 +134,4 @@ def test_a_table_over_which_no_query_can_be_planned_is_copied_whole_and_one_that
     assert "[planning-failed]" in reason
     assert "public.wraps(text)" in reason
     assert "function plain(text) does not exist" in reason
-    assert any("public.whole is copied by one COPY, not in parallel" in line for line in landing_env16.lines)
+    assert any("public.whole is copied by one COPY, not in parallel" in line for line in env16.lines)

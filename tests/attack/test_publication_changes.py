@@ -72,53 +72,53 @@ def test_an_alteration_of_what_is_sent_of_generated_columns_is_named(before: boo
 
 @pytest.mark.slow
 def test_a_key_that_is_not_sent_any_more_is_named_as_such_and_the_table_is_copied_when_it_is_sent_again(
-    landing_env18: PipelineEnv,
+    env18: PipelineEnv,
 ) -> None:
     tables = """
     create table t (id int primary key, v int); insert into t values (1, 1);
     create table k (a int, id int generated always as (a + 1) stored primary key); insert into k values (1);
     """
-    name = adopted(landing_env18, "for table t, k with (publish_generated_columns = stored)", tables)
-    assert set(states(landing_env18).values()) == {"copied"}
+    name = adopted(env18, "for table t, k with (publish_generated_columns = stored)", tables)
+    assert set(states(env18).values()) == {"copied"}
 
-    landing_env18.land(f"alter publication {name} set (publish_generated_columns = none); insert into t values (2, 2)")
+    env18.land(f"alter publication {name} set (publish_generated_columns = none); insert into t values (2, 2)")
 
-    found = {table.name: (table.paused_slug, table.paused_reason or "") for table in landing_env18.tables}
+    found = {table.name: (table.paused_slug, table.paused_reason or "") for table in env18.tables}
     assert found["t"][0] == "publication-changed"
     assert "it does not send stored generated columns any more" in found["t"][1]
     assert found["k"][0] == "no-usable-identity"
     assert "(a generated one is not)" in found["k"][1]
     assert ("no-usable-identity", "public.k") in {
-        (each.slug, each.subject) for each in judge_pipeline(landing_env18.ctx).findings
+        (each.slug, each.subject) for each in judge_pipeline(env18.ctx).findings
     }
     with pytest.raises(psycopg.errors.InvalidColumnReference):
-        landing_env18.sql("update k set a = 5")
+        env18.sql("update k set a = 5")
 
-    landing_env18.sql(f"alter publication {name} set (publish_generated_columns = stored)")
-    landing_env18.land("update k set a = 5")
-    assert set(paused(landing_env18)) == {"t", "k"}
-    assert "no-usable-identity" not in {each.slug for each in judge_pipeline(landing_env18.ctx).findings}
+    env18.sql(f"alter publication {name} set (publish_generated_columns = stored)")
+    env18.land("update k set a = 5")
+    assert set(paused(env18)) == {"t", "k"}
+    assert "no-usable-identity" not in {each.slug for each in judge_pipeline(env18.ctx).findings}
 
 
 @pytest.mark.slow
-def test_on_18_the_runbooks_command_turns_two_phase_off_and_resume_continues(landing_env18: PipelineEnv) -> None:
-    begin(landing_env18, "create table t (id int primary key)")
-    slot, name = landing_env18.ctx.pipeline.slot, landing_env18.ctx.pipeline.publication
-    landing_env18.sql(
+def test_on_18_the_runbooks_command_turns_two_phase_off_and_resume_continues(env18: PipelineEnv) -> None:
+    begin(env18, "create table t (id int primary key)")
+    slot, name = env18.ctx.pipeline.slot, env18.ctx.pipeline.publication
+    env18.sql(
         f"select count(*) from pg_logical_slot_peek_binary_changes('{slot}', null, null, 'proto_version', '3', "
         f"'publication_names', '{name}', 'two_phase', 'true')"
     )
-    landing_env18.sql("insert into t values (1)")
-    landing_env18.flush()
+    env18.sql("insert into t values (1)")
+    env18.flush()
     with pytest.raises(SourceError, match=r"slot-unusable.*two_phase True"):
-        landing_env18.capture()
-    landing_env18.ctx.ledger.pipelines.halt(landing_env18.name, slug="slot-unusable", reason="two_phase is on.")
+        env18.capture()
+    env18.ctx.ledger.pipelines.halt(env18.name, slug="slot-unusable", reason="two_phase is on.")
 
-    with psycopg.connect(landing_env18.source.dsn(), autocommit=True, replication="database") as connection:
+    with psycopg.connect(env18.source.dsn(), autocommit=True, replication="database") as connection:
         connection.execute(f"ALTER_REPLICATION_SLOT {slot} (TWO_PHASE false)".encode())
-    resume.resume(landing_env18.ctx)
+    resume.resume(env18.ctx)
 
-    assert landing_env18.capture().changes == 1
+    assert env18.capture().changes == 1
 
 
 def captured(env: PipelineEnv, statements: str) -> dict[str, str]:
@@ -143,104 +143,98 @@ def alarms(env: PipelineEnv) -> dict[str, str]:
     ],
 )
 def test_options_changed_and_changed_back_between_two_captures_pause_every_table(
-    landing_env: PipelineEnv, there: str, back: str
+    env: PipelineEnv, there: str, back: str
 ) -> None:
-    name = own(landing_env)
+    name = own(env)
     changes = "update t set v = -v where id < 3; delete from t where id > 7; update root set v = -v; truncate u"
 
-    reasons = captured(landing_env, f"alter publication {name} {there}; {changes}; alter publication {name} {back}")
+    reasons = captured(env, f"alter publication {name} {there}; {changes}; alter publication {name} {back}")
 
     assert set(reasons) == ALL
     assert all("inserts, updates, deletes, truncates" in reason for reason in reasons.values())
-    assert waiting.tables_to_announce(landing_env.ctx) == ["public.root", "public.t", "public.u"]
-    assert captured(landing_env, "insert into t values (50)") == reasons
-    assert len(messages(landing_env, "publication-changed")) == 1, "one event, not one per capture or table"
+    assert waiting.tables_to_announce(env.ctx) == ["public.root", "public.t", "public.u"]
+    assert captured(env, "insert into t values (50)") == reasons
+    assert len(messages(env, "publication-changed")) == 1, "one event, not one per capture or table"
 
 
 def test_a_publication_narrowed_for_long_pauses_its_tables_until_it_is_whole_and_copies_nothing_meanwhile(
-    landing_env: PipelineEnv,
+    env: PipelineEnv,
 ) -> None:
-    name = own(landing_env)
-    assert alarms(landing_env) == {}
+    name = own(env)
+    assert alarms(env) == {}
 
-    reasons = captured(
-        landing_env, f"alter publication {name} set (publish = 'insert, truncate'); delete from t where id = 1"
-    )
+    reasons = captured(env, f"alter publication {name} set (publish = 'insert, truncate'); delete from t where id = 1")
     assert set(reasons) == ALL
     assert "does not send updates, deletes any more" in reasons["t"]
-    assert alarms(landing_env) == {"publication-narrow": "critical"}
-    assert waiting.tables_to_announce(landing_env.ctx) == []
-    assert to_copy(landing_env.ctx, None) == []
+    assert alarms(env) == {"publication-narrow": "critical"}
+    assert waiting.tables_to_announce(env.ctx) == []
+    assert to_copy(env.ctx, None) == []
     with pytest.raises(LakeError, match=r"publication-changed.*does not send updates, deletes"):
-        resume.resume_table(landing_env.ctx, "public.t")
+        resume.resume_table(env.ctx, "public.t")
 
-    landing_env.land("create table late (id int primary key)")
-    assert states(landing_env)["late"] == "waiting"
-    assert waiting.tables_to_announce(landing_env.ctx) == [], (
-        "nor is a table that joins, of which the lake would lack changes"
-    )
+    env.land("create table late (id int primary key)")
+    assert states(env)["late"] == "waiting"
+    assert waiting.tables_to_announce(env.ctx) == [], "nor is a table that joins, of which the lake would lack changes"
 
-    reasons = captured(landing_env, f"alter publication {name} set (publish = 'insert, update, delete, truncate')")
+    reasons = captured(env, f"alter publication {name} set (publish = 'insert, update, delete, truncate')")
     assert set(reasons) == ALL
-    assert states(landing_env)["late"] == "waiting", "its first copy will see what was not sent"
+    assert states(env)["late"] == "waiting", "its first copy will see what was not sent"
     assert "it sends updates, deletes again" in reasons["t"]
-    assert alarms(landing_env) == {}
-    assert len(waiting.tables_to_announce(landing_env.ctx)) == 4
-    resume.resume_table(landing_env.ctx, "public.t")
-    assert states(landing_env)["t"] == "copied", "by a person who knows that nothing was written"
+    assert alarms(env) == {}
+    assert len(waiting.tables_to_announce(env.ctx)) == 4
+    resume.resume_table(env.ctx, "public.t")
+    assert states(env)["t"] == "copied", "by a person who knows that nothing was written"
 
 
-def test_a_partitioned_table_stays_while_its_changes_come_under_its_partitions_names(landing_env: PipelineEnv) -> None:
-    landing_env.settings["tables"] = {"include": ["public.*"], "on_removed": "drop"}
-    name = own(landing_env)
+def test_a_partitioned_table_stays_while_its_changes_come_under_its_partitions_names(env: PipelineEnv) -> None:
+    env.settings["tables"] = {"include": ["public.*"], "on_removed": "drop"}
+    name = own(env)
 
-    captured(landing_env, f"alter publication {name} set (publish_via_partition_root = false); update root set v = -v")
-    assert states(landing_env) == dict.fromkeys(ALL, "paused"), "the root has not left, its partitions have not joined"
-    assert alarms(landing_env) == {"publication-narrow": "critical"}
+    captured(env, f"alter publication {name} set (publish_via_partition_root = false); update root set v = -v")
+    assert states(env) == dict.fromkeys(ALL, "paused"), "the root has not left, its partitions have not joined"
+    assert alarms(env) == {"publication-narrow": "critical"}
     captured(
-        landing_env,
+        env,
         "create table leaf3 partition of root for values from (200) to (300); insert into root values (250)",
     )
-    assert states(landing_env) == dict.fromkeys(ALL, "paused")
-    assert waiting.tables_to_announce(landing_env.ctx) == []
+    assert states(env) == dict.fromkeys(ALL, "paused")
+    assert waiting.tables_to_announce(env.ctx) == []
 
-    captured(landing_env, f"alter publication {name} set (publish_via_partition_root = true)")
-    assert states(landing_env) == dict.fromkeys(ALL, "paused")
-    assert waiting.tables_to_announce(landing_env.ctx) == ["public.root", "public.t", "public.u"]
-    assert messages(landing_env, "table-removed") == messages(landing_env, "table-added") == []
+    captured(env, f"alter publication {name} set (publish_via_partition_root = true)")
+    assert states(env) == dict.fromkeys(ALL, "paused")
+    assert waiting.tables_to_announce(env.ctx) == ["public.root", "public.t", "public.u"]
+    assert messages(env, "table-removed") == messages(env, "table-added") == []
 
 
-def test_what_happens_between_the_bootstrap_and_the_first_capture_is_noticed(landing_env16: PipelineEnv) -> None:
-    begin(landing_env16, TABLES)
-    name = landing_env16.ctx.pipeline.publication
-    landing_env16.sql(
+def test_what_happens_between_the_bootstrap_and_the_first_capture_is_noticed(env16: PipelineEnv) -> None:
+    begin(env16, TABLES)
+    name = env16.ctx.pipeline.publication
+    env16.sql(
         f"alter publication {name} set (publish = 'insert'); delete from t; "
         f"alter publication {name} set (publish = 'insert, update, delete, truncate')"
     )
 
-    assert set(captured(landing_env16, "select")) == ALL
+    assert set(captured(env16, "select")) == ALL
 
 
-def test_a_copy_waits_for_transactions_that_wrote_while_the_publication_was_narrow(landing_env16: PipelineEnv) -> None:
-    name = own(landing_env16)
-    with landing_env16.source.connect() as early:
-        landing_env16.sql(f"alter publication {name} set (publish = 'insert')")
+def test_a_copy_waits_for_transactions_that_wrote_while_the_publication_was_narrow(env16: PipelineEnv) -> None:
+    name = own(env16)
+    with env16.source.connect() as early:
+        env16.sql(f"alter publication {name} set (publish = 'insert')")
         early.execute("begin; delete from t where id = 1")
-        captured(landing_env16, f"alter publication {name} set (publish = 'insert, update, delete, truncate')")
+        captured(env16, f"alter publication {name} set (publish = 'insert, update, delete, truncate')")
         with pytest.raises(SourceError, match="table-joining"):
-            wait_for_open_transactions(landing_env16.ctx, to_copy(landing_env16.ctx, None), wait=0)
+            wait_for_open_transactions(env16.ctx, to_copy(env16.ctx, None), wait=0)
         early.execute("commit")
-    wait_for_open_transactions(landing_env16.ctx, to_copy(landing_env16.ctx, None), wait=0)
+    wait_for_open_transactions(env16.ctx, to_copy(env16.ctx, None), wait=0)
 
 
-def test_a_table_paused_for_another_reason_keeps_it_in_words(landing_env16: PipelineEnv) -> None:
-    name = own(landing_env16)
-    (table,) = (each for each in landing_env16.tables if each.name == "t")
-    landing_env16.ctx.ledger.tables.stop(
-        landing_env16.name, {table.oid: Trouble.usual("divergence", "a row was not there")}
-    )
+def test_a_table_paused_for_another_reason_keeps_it_in_words(env16: PipelineEnv) -> None:
+    name = own(env16)
+    (table,) = (each for each in env16.tables if each.name == "t")
+    env16.ctx.ledger.tables.stop(env16.name, {table.oid: Trouble.usual("divergence", "a row was not there")})
 
-    reasons = captured(landing_env16, f"create role new_owner superuser; alter publication {name} owner to new_owner")
+    reasons = captured(env16, f"create role new_owner superuser; alter publication {name} owner to new_owner")
     assert set(reasons) == ALL, "the catalog does not tell it from an option that was changed and changed back"
     assert "its owner is another" in reasons["u"]
     assert reasons["t"].endswith("; before that it was paused by divergence: a row was not there")
@@ -259,25 +253,25 @@ def test_a_table_paused_for_another_reason_keeps_it_in_words(landing_env16: Pipe
     ],
 )
 def test_a_table_out_and_in_or_with_another_filter_or_columns_for_a_while_is_paused_alone(
-    landing_env: PipelineEnv, there: str, back: str
+    env: PipelineEnv, there: str, back: str
 ) -> None:
-    name = adopted(landing_env, "for table only t, only u with (publish_via_partition_root = true)")
+    name = adopted(env, "for table only t, only u with (publish_via_partition_root = true)")
 
     reasons = captured(
-        landing_env, f"alter publication {name} {there}; insert into t values (1000); alter publication {name} {back}"
+        env, f"alter publication {name} {there}; insert into t values (1000); alter publication {name} {back}"
     )
 
     assert set(reasons) == {"t"}
     assert "may be in no window" in reasons["t"]
-    assert waiting.tables_to_announce(landing_env.ctx) == ["public.t"]
-    assert captured(landing_env, "insert into t values (1001)") == reasons, "told once"
-    assert len(messages(landing_env, "publication-changed")) == 1
+    assert waiting.tables_to_announce(env.ctx) == ["public.t"]
+    assert captured(env, "insert into t values (1001)") == reasons, "told once"
+    assert len(messages(env, "publication-changed")) == 1
 
 
-def test_a_filter_that_stays_is_named(landing_env: PipelineEnv) -> None:
-    name = adopted(landing_env, "for table only t, only u with (publish_via_partition_root = true)")
+def test_a_filter_that_stays_is_named(env: PipelineEnv) -> None:
+    name = adopted(env, "for table only t, only u with (publish_via_partition_root = true)")
 
-    reasons = captured(landing_env, f"alter publication {name} set table only t where (id > 5), only u")
+    reasons = captured(env, f"alter publication {name} set table only t where (id > 5), only u")
 
     assert set(reasons) == {"t"}
     assert "row filter" in reasons["t"]
@@ -291,15 +285,15 @@ def test_a_filter_that_stays_is_named(landing_env: PipelineEnv) -> None:
         "alter publication {0} add tables in schema public",
     ],
 )
-def test_a_table_of_a_published_schema_that_was_away_for_a_while_is_paused(landing_env: PipelineEnv, away: str) -> None:
+def test_a_table_of_a_published_schema_that_was_away_for_a_while_is_paused(env: PipelineEnv, away: str) -> None:
     name = adopted(
-        landing_env,
+        env,
         "for tables in schema public with (publish_via_partition_root = true)",
         TABLES + "create schema elsewhere;",
     )
-    assert set(states(landing_env).values()) == {"copied"}
+    assert set(states(env).values()) == {"copied"}
 
-    reasons = captured(landing_env, away.format(name))
+    reasons = captured(env, away.format(name))
 
     assert set(reasons) == ({"t"} if "set schema" in away else ALL)
 
@@ -307,41 +301,39 @@ def test_a_table_of_a_published_schema_that_was_away_for_a_while_is_paused(landi
 # --- nothing ---------------------------------------------------------------------------------------------------------------
 
 
-def test_what_hides_nothing_changes_nothing(landing_env: PipelineEnv) -> None:
-    name = own(landing_env)
+def test_what_hides_nothing_changes_nothing(env: PipelineEnv) -> None:
+    name = own(env)
     for catalog in ("pg_publication", "pg_publication_rel", "pg_depend"):
-        landing_env.sql(f"vacuum (full, freeze) {catalog}")
+        env.sql(f"vacuum (full, freeze) {catalog}")
 
     reasons = captured(
-        landing_env,
-        f"comment on publication {name} is 'made by penstock for pipeline {landing_env.name}';"
+        env,
+        f"comment on publication {name} is 'made by penstock for pipeline {env.name}';"
         "create table other (id int primary key); create publication second for table t with (publish = 'insert');"
         "alter publication second set (publish = 'delete'); drop publication second;"
         "grant select on t to public; comment on table t is 'x'; create index on t (v); analyze t",
     )
     assert reasons == {}
-    assert states(landing_env) == {**dict.fromkeys(ALL, "copied"), "other": "waiting"}, (
-        "which Penstock itself has added"
-    )
-    landing_env.settings["tables"] = {"include": ["public.*"], "exclude": ["public.other"]}
-    assert captured(landing_env, "insert into t values (1000)") == {}
-    assert states(landing_env) == {**dict.fromkeys(ALL, "copied"), "other": "dropped"}
-    assert alarms(landing_env) == {}
-    assert messages(landing_env, "publication-changed") == []
+    assert states(env) == {**dict.fromkeys(ALL, "copied"), "other": "waiting"}, "which Penstock itself has added"
+    env.settings["tables"] = {"include": ["public.*"], "exclude": ["public.other"]}
+    assert captured(env, "insert into t values (1000)") == {}
+    assert states(env) == {**dict.fromkeys(ALL, "copied"), "other": "dropped"}
+    assert alarms(env) == {}
+    assert messages(env, "publication-changed") == []
 
 
 def test_a_publication_that_never_sent_everything_is_an_alarm_as_long_as_it_lasts_and_pauses_nothing(
-    landing_env16: PipelineEnv,
+    env16: PipelineEnv,
 ) -> None:
-    name = adopted(landing_env16, "for table only t, only u with (publish = 'insert')")
+    name = adopted(env16, "for table only t, only u with (publish = 'insert')")
 
-    assert captured(landing_env16, "insert into t values (1000); delete from t where id = 1") == {}
-    assert states(landing_env16) == {"t": "copied", "u": "copied"}
-    assert alarms(landing_env16) == {"publication-narrow": "warn"}
-    reasons = captured(landing_env16, f"alter publication {name} set (publish = 'insert, update, delete, truncate')")
+    assert captured(env16, "insert into t values (1000); delete from t where id = 1") == {}
+    assert states(env16) == {"t": "copied", "u": "copied"}
+    assert alarms(env16) == {"publication-narrow": "warn"}
+    reasons = captured(env16, f"alter publication {name} set (publish = 'insert, update, delete, truncate')")
     assert set(reasons) == {"t", "u"}
     assert "what was not sent before" in reasons["t"]
-    assert alarms(landing_env16) == {}
+    assert alarms(env16) == {}
 
 
 # --- and what is meant to be narrow -----------------------------------------------------------------------------------------
@@ -356,47 +348,45 @@ def checked(env: PipelineEnv) -> list[str]:
     return [f"{each.level}: {each.message}" for each in check(env.ctx) if each.subject.startswith("publication ")]
 
 
-def test_a_publication_that_is_narrow_as_the_file_says_is_no_alarm_and_a_narrower_one_is(
-    landing_env16: PipelineEnv,
-) -> None:
-    name = adopted(landing_env16, "for table only t, only u with (publish = 'insert, truncate')")
-    assert alarms(landing_env16) == {"publication-narrow": "warn"}
-    assert any("does not publish update, delete" in line for line in checked(landing_env16))
+def test_a_publication_that_is_narrow_as_the_file_says_is_no_alarm_and_a_narrower_one_is(env16: PipelineEnv) -> None:
+    name = adopted(env16, "for table only t, only u with (publish = 'insert, truncate')")
+    assert alarms(env16) == {"publication-narrow": "warn"}
+    assert any("does not publish update, delete" in line for line in checked(env16))
 
-    meant(landing_env16, "insert", "truncate")
-    landing_env16.capture()
-    assert alarms(landing_env16) == {}
-    assert "ok: publishes insert, truncate only, as source.publish says" in "\n".join(checked(landing_env16))
+    meant(env16, "insert", "truncate")
+    env16.capture()
+    assert alarms(env16) == {}
+    assert "ok: publishes insert, truncate only, as source.publish says" in "\n".join(checked(env16))
 
-    reasons = captured(landing_env16, f"alter publication {name} set (publish = 'insert')")
+    reasons = captured(env16, f"alter publication {name} set (publish = 'insert')")
     assert set(reasons) == {"t", "u"}
-    assert alarms(landing_env16) == {"publication-narrow": "critical"}
-    assert waiting.tables_to_announce(landing_env16.ctx) == []
+    assert alarms(env16) == {"publication-narrow": "critical"}
+    assert waiting.tables_to_announce(env16.ctx) == []
 
-    meant(landing_env16, "insert")
-    assert captured(landing_env16, "insert into t values (2000)") == reasons
-    assert alarms(landing_env16) == {}
-    assert waiting.tables_to_announce(landing_env16.ctx) == ["public.t", "public.u"], (
+    meant(env16, "insert")
+    assert captured(env16, "insert into t values (2000)") == reasons
+    assert alarms(env16) == {}
+    assert waiting.tables_to_announce(env16.ctx) == ["public.t", "public.u"], (
         "which lack what was sent before and is not any more"
     )
 
-    captured(landing_env16, f"alter publication {name} set (publish = 'insert, update')")
-    assert any("it publishes update besides" in line for line in checked(landing_env16))
-    assert alarms(landing_env16) == {}
+    captured(env16, f"alter publication {name} set (publish = 'insert, update')")
+    assert any("it publishes update besides" in line for line in checked(env16))
+    assert alarms(env16) == {}
 
 
-def test_a_publication_that_penstock_makes_publishes_what_the_file_says(landing_env16: PipelineEnv) -> None:
-    meant(landing_env16, "insert")
-    begin(landing_env16, "create table log (id int); insert into log values (1)")
-    assert captured(landing_env16, "insert into log values (2)") == {}
+def test_a_publication_that_penstock_makes_publishes_what_the_file_says(env16: PipelineEnv) -> None:
+    meant(env16, "insert")
+    begin(env16, "create table log (id int); insert into log values (1)")
+    assert captured(env16, "insert into log values (2)") == {}
 
-    name = landing_env16.ctx.pipeline.publication
+    name = env16.ctx.pipeline.publication
     kinds = "pubinsert, pubupdate, pubdelete, pubtruncate, pubviaroot"
-    assert landing_env16.sql(f"select {kinds} from pg_publication where pubname = '{name}'") == [
+    assert env16.sql(f"select {kinds} from pg_publication where pubname = '{name}'") == [
         (True, False, False, False, True)
     ]
-    assert alarms(landing_env16) == {}
-    landing_env16.sql("update log set id = -id")  # a table without a key takes updates
+    assert alarms(env16) == {}
+    env16.sql("update log set id = -id")  # a table without a key takes updates
 
 
 # --- and the lake is right again -----------------------------------------------------------------------------------------

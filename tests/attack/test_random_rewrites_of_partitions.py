@@ -81,8 +81,8 @@ def history(rng: Random) -> list[str]:
 
 
 @pytest.mark.slow
-def test_no_table_that_is_followed_has_lost_a_row_in_silence(landing_env: PipelineEnv) -> None:
-    env, rng = landing_env, Random(landing_env.source.server.major)
+def test_no_table_that_is_followed_has_lost_a_row_in_silence(env: PipelineEnv) -> None:
+    rng = Random(env.source.server.major)
     names = [f"r{n}" for n in range(TABLES)]
     env.settings["source"] = {**env.settings["source"], "ddl_trigger": True}
     env.sql(SENT)

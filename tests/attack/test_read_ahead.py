@@ -55,8 +55,8 @@ def test_ddl_between_windows_that_are_read_ahead_leaves_no_ready_table_wrong(env
 
 
 @pytest.mark.slow
-def test_a_session_that_reads_ahead_may_be_ended_by_others_at_any_moment(landing_env16: PipelineEnv) -> None:
-    env, done, ended = landing_env16, threading.Event(), []
+def test_a_session_that_reads_ahead_may_be_ended_by_others_at_any_moment(env16: PipelineEnv) -> None:
+    env, done, ended = env16, threading.Event(), []
     begin(env)
     backlog(env, 10)
 

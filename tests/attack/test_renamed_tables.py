@@ -15,26 +15,24 @@ from tests.scenarios.members import begin, messages, states
 GREEN = "alter table a rename to x; alter table b rename to a; alter table x rename to b"
 
 
-def test_a_renamed_table_pauses_and_is_resumed_when_it_has_its_name_again(landing_env16: PipelineEnv) -> None:
-    begin(landing_env16, "create table a (id int primary key); create table b (id int primary key)")
-    landing_env16.land(GREEN)
-    assert states(landing_env16) == {"a": "paused", "b": "paused"}
+def test_a_renamed_table_pauses_and_is_resumed_when_it_has_its_name_again(env16: PipelineEnv) -> None:
+    begin(env16, "create table a (id int primary key); create table b (id int primary key)")
+    env16.land(GREEN)
+    assert states(env16) == {"a": "paused", "b": "paused"}
     with pytest.raises(LakeError, match=r"was renamed from public\.a to public\.b"):
-        resume_table(landing_env16.ctx, "public.a")
+        resume_table(env16.ctx, "public.a")
 
-    landing_env16.sql(GREEN)
+    env16.sql(GREEN)
     for table in ("public.a", "public.b"):
-        resume_table(landing_env16.ctx, table)
-    landing_env16.capture()
+        resume_table(env16.ctx, table)
+    env16.capture()
 
-    assert states(landing_env16) == {"a": "copied", "b": "copied"}
+    assert states(env16) == {"a": "copied", "b": "copied"}
 
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_renamed_tables_that_are_resynced_one_by_one_wait_for_each_other_and_stop_no_merge(
-    env16: PipelineEnv,
-) -> None:
+def test_renamed_tables_that_are_resynced_one_by_one_wait_for_each_other_and_stop_no_merge(env16: PipelineEnv) -> None:
     env16.settings["tables"] = {"include": ["public.*"], "on_change": "resync"}
     for name in ("a", "b", "c", "other"):
         env16.sql(f"create table {name} (id int primary key, s text); insert into {name} values (1, 'was {name}')")

@@ -34,21 +34,21 @@ def test_names_that_readers_do_not_mind_are_columns_as_any_other() -> None:
     assert [reserved(["id", name]) for name in NAMES] == list(NAMES)
 
 
-def test_a_check_refuses_a_table_with_such_a_column_by_its_name(landing_env16: PipelineEnv) -> None:
+def test_a_check_refuses_a_table_with_such_a_column_by_its_name(env16: PipelineEnv) -> None:
     for name in NAMES:
-        landing_env16.sql(f'create table "t{name}" (id int primary key, "{name}" text)')
+        env16.sql(f'create table "t{name}" (id int primary key, "{name}" text)')
 
-    found = [each for each in check.check(landing_env16.ctx) if each.slug == "target-clash"]
+    found = [each for each in check.check(env16.ctx) if each.slug == "target-clash"]
 
     assert {each.subject for each in found} == {f"public.t{name}" for name in NAMES}
 
 
-def test_a_table_with_such_a_column_does_not_join_and_the_others_continue(landing_env16: PipelineEnv) -> None:
-    begin(landing_env16)
-    landing_env16.land('create table bad (id int primary key, "_row_id" int); create table good (id int primary key)')
+def test_a_table_with_such_a_column_does_not_join_and_the_others_continue(env16: PipelineEnv) -> None:
+    begin(env16)
+    env16.land('create table bad (id int primary key, "_row_id" int); create table good (id int primary key)')
 
-    assert members(landing_env16) == {"t", "good"}
-    (message,) = messages(landing_env16, "target-clash")
+    assert members(env16) == {"t", "good"}
+    (message,) = messages(env16, "target-clash")
     assert "public.bad" in message
     assert "_row_id" in message
 
@@ -62,17 +62,17 @@ def test_a_table_with_such_a_column_does_not_join_and_the_others_continue(landin
     ],
 )
 def test_a_table_that_gets_such_a_column_later_is_paused_alone_until_it_is_renamed(
-    landing_env16: PipelineEnv, change: str, back: str
+    env16: PipelineEnv, change: str, back: str
 ) -> None:
-    begin(landing_env16, "create table t (id int primary key); create table u (id int primary key, v text)")
-    landing_env16.land(f"{change}; insert into u (id) values (7); insert into t values (7)")
+    begin(env16, "create table t (id int primary key); create table u (id int primary key, v text)")
+    env16.land(f"{change}; insert into u (id) values (7); insert into t values (7)")
 
-    assert states(landing_env16) == {"t": "copied", "u": "paused"}
-    assert "lake's tables keep for themselves" in messages(landing_env16, "target-clash")[-1]
-    assert waiting.tables_to_announce(landing_env16.ctx) == [], "a copy would not help"
-    assert to_copy(landing_env16.ctx, None) == []
+    assert states(env16) == {"t": "copied", "u": "paused"}
+    assert "lake's tables keep for themselves" in messages(env16, "target-clash")[-1]
+    assert waiting.tables_to_announce(env16.ctx) == [], "a copy would not help"
+    assert to_copy(env16.ctx, None) == []
     with pytest.raises(LakeError, match=r"target-clash.*keep for themselves"):
-        resume_table(landing_env16.ctx, "public.u")
+        resume_table(env16.ctx, "public.u")
 
-    landing_env16.sql(back)
-    assert [table.name for table in to_copy(landing_env16.ctx, ["public.u"])] == ["u"], "a person's resync"
+    env16.sql(back)
+    assert [table.name for table in to_copy(env16.ctx, ["public.u"])] == ["u"], "a person's resync"

@@ -59,42 +59,42 @@ def subscribed(env: PipelineEnv, publisher: Database, tables: str) -> Iterator[s
         publisher.execute(f"select pg_drop_replication_slot('{name}')")
 
 
-def test_a_copied_row_of_another_server_stays_as_it_was(landing_env16: PipelineEnv) -> None:
-    landing_env16.settings["source"] = {**landing_env16.settings["source"], "origin": "none"}
-    landing_env16.sql("create table t (id int primary key, v text)")
-    with origin(landing_env16) as site:
-        as_another_server(landing_env16, site, "insert into t values (1, 'early')")
-        (finding,) = said(landing_env16)
+def test_a_copied_row_of_another_server_stays_as_it_was(env16: PipelineEnv) -> None:
+    env16.settings["source"] = {**env16.settings["source"], "origin": "none"}
+    env16.sql("create table t (id int primary key, v text)")
+    with origin(env16) as site:
+        as_another_server(env16, site, "insert into t values (1, 'early')")
+        (finding,) = said(env16)
         assert finding.level == "warn"
         assert f"replication origin {site} writes tables that it does not name" in finding.message
 
-        begin(landing_env16, "select")
-        as_another_server(landing_env16, site, "update t set v = 'late' where id = 1; insert into t values (2, 'late')")
-        landing_env16.flush()
-        assert landing_env16.capture().changes == 0
-        assert landed(landing_env16, "t", "id") == {"1": ("1", "early")}, "which the preflight has warned of"
+        begin(env16, "select")
+        as_another_server(env16, site, "update t set v = 'late' where id = 1; insert into t values (2, 'late')")
+        env16.flush()
+        assert env16.capture().changes == 0
+        assert landed(env16, "t", "id") == {"1": ("1", "early")}, "which the preflight has warned of"
 
 
 @pytest.mark.parametrize("setting", [{"origin": "none"}, {"skip_origins": ["elsewhere"]}])
 def test_the_preflight_names_subscriptions_and_the_tables_that_they_fill(
-    landing_env16: PipelineEnv, setting: dict[str, object]
+    env16: PipelineEnv, setting: dict[str, object]
 ) -> None:
     tables = (
         "create table t (id int primary key); create table u (id int primary key); create table v (id int primary key)"
     )
-    landing_env16.sql(tables)
-    landing_env16.settings["tables"] = {"include": ["public.t", "public.u"]}
-    with landing_env16.source.server.temporary_database(f"publisher_{landing_env16.source.name}") as publisher:
+    env16.sql(tables)
+    env16.settings["tables"] = {"include": ["public.t", "public.u"]}
+    with env16.source.server.temporary_database(f"publisher_{env16.source.name}") as publisher:
         publisher.execute(tables)
-        with subscribed(landing_env16, publisher, "t, v") as name:
-            assert said(landing_env16) == [], "nothing is left out"
-            landing_env16.settings["source"] = {**landing_env16.settings["source"], **setting}
+        with subscribed(env16, publisher, "t, v") as name:
+            assert said(env16) == [], "nothing is left out"
+            env16.settings["source"] = {**env16.settings["source"], **setting}
 
-            (finding,) = said(landing_env16)
+            (finding,) = said(env16)
 
             assert finding.level == "warn"
             assert f"subscription {name} writes public.t" in finding.message
             assert "public.u" not in finding.message
             assert "public.v" not in finding.message
-        (finding,) = said(landing_env16)
+        (finding,) = said(env16)
         assert name not in finding.message

@@ -312,17 +312,17 @@ def change(env: PipelineEnv, tables: dict[str, Case]) -> None:
     "cases", [PARTITIONS, COLUMNS, NAMES, INNOCENT], ids=["partitions", "columns", "names", "innocent"]
 )
 def test_what_the_stream_does_not_carry_pauses_the_table_for_its_reason_and_nothing_else_does(
-    landing_env: PipelineEnv, cases: dict[str, Case]
+    env: PipelineEnv, cases: dict[str, Case]
 ) -> None:
-    tables = begun(landing_env, cases)
-    landing_env.sql("select pg_logical_emit_message(true, 'test', '')")
-    landing_env.capture()  # a look, so that it is known which rows are older
+    tables = begun(env, cases)
+    env.sql("select pg_logical_emit_message(true, 'test', '')")
+    env.capture()  # a look, so that it is known which rows are older
 
-    change(landing_env, tables)
-    if any(table.accepted.questions for table in landing_env.tables):
-        landing_env.capture()  # the server wrote something of its own between the end of the window and the look
+    change(env, tables)
+    if any(table.accepted.questions for table in env.tables):
+        env.capture()  # the server wrote something of its own between the end of the window and the look
 
-    found = {record.name: record for record in landing_env.tables}
+    found = {record.name: record for record in env.tables}
     wrong = [
         (title, each.reason, found[name].paused_reason)
         for (title, each), name in zip(cases.items(), tables, strict=True)
@@ -344,20 +344,20 @@ FLUSH = "set synchronous_commit = on; select pg_logical_emit_message(true, 'flus
     ],
 )
 def test_a_column_that_was_altered_beside_a_new_file_is_remembered_over_several_windows(
-    landing_env16: PipelineEnv, rewrite: str, other: str, state: str
+    env16: PipelineEnv, rewrite: str, other: str, state: str
 ) -> None:
-    begin(landing_env16, "create table t (id int primary key, v text); insert into t values (1, 'a'), (2, 'b')")
-    landing_env16.capture()
-    landing_env16.settings["capture"] = {"max_wal_bytes": "256KiB"}
-    landing_env16.sql(rewrite)
-    landing_env16.sql(other)  # so the table's row in pg_class may be another one than the first command's
-    landing_env16.sql("select pg_logical_emit_message(false, 'filler', repeat('x', 1000000))")
-    landing_env16.sql(FLUSH)
+    begin(env16, "create table t (id int primary key, v text); insert into t values (1, 'a'), (2, 'b')")
+    env16.capture()
+    env16.settings["capture"] = {"max_wal_bytes": "256KiB"}
+    env16.sql(rewrite)
+    env16.sql(other)  # so the table's row in pg_class may be another one than the first command's
+    env16.sql("select pg_logical_emit_message(false, 'filler', repeat('x', 1000000))")
+    env16.sql(FLUSH)
 
-    first = landing_env16.capture()
+    first = env16.capture()
 
     assert len(first.windows) > 1, "the first window ended before what had to be awaited"
-    assert states(landing_env16) == {"t": state}
+    assert states(env16) == {"t": state}
 
 
 UNFIT = cases(
@@ -376,43 +376,41 @@ UNFIT = cases(
 )
 
 
-def test_a_table_that_would_differ_again_is_not_copied_until_that_is_over(landing_env16: PipelineEnv) -> None:
-    tables = begun(landing_env16, UNFIT)
-    change(landing_env16, tables)
-    assert set(states(landing_env16).values()) == {"paused"}
+def test_a_table_that_would_differ_again_is_not_copied_until_that_is_over(env16: PipelineEnv) -> None:
+    tables = begun(env16, UNFIT)
+    change(env16, tables)
+    assert set(states(env16).values()) == {"paused"}
 
-    records = to_copy(landing_env16.ctx, None)
-    now = catalog_now(landing_env16.ctx)
-    assert fit_to_copy(landing_env16.ctx, records, now) == []
+    records = to_copy(env16.ctx, None)
+    now = catalog_now(env16.ctx)
+    assert fit_to_copy(env16.ctx, records, now) == []
     for name, each in tables.items():
         with pytest.raises(PenstockError, match=each.reason):
-            require_copies(landing_env16.ctx, [record for record in records if record.name == name], now)
+            require_copies(env16.ctx, [record for record in records if record.name == name], now)
 
-    landing_env16.sql(
+    env16.sql(
         "alter table t0_2 replica identity full; alter table t1_1 set logged; alter table t2 replica identity full"
     )
-    assert fit_to_copy(landing_env16.ctx, records, catalog_now(landing_env16.ctx)) == records
+    assert fit_to_copy(env16.ctx, records, catalog_now(env16.ctx)) == records
 
 
-def test_a_key_on_a_generated_column_is_no_identity(landing_env: PipelineEnv) -> None:
-    landing_env.sql("create table t (v int, id int generated always as (v + 1) stored primary key)")
+def test_a_key_on_a_generated_column_is_no_identity(env: PipelineEnv) -> None:
+    env.sql("create table t (v int, id int generated always as (v + 1) stored primary key)")
 
     with pytest.raises(SourceError, match=r"no-usable-identity.*generated"):
-        begin(landing_env, "select 1")
+        begin(env, "select 1")
 
 
 @pytest.mark.parametrize("slug", ["merge-failed", "lake-unreadable"])
-def test_what_changed_while_a_table_was_paused_is_found_when_it_is_resumed(
-    landing_env16: PipelineEnv, slug: str
-) -> None:
-    begin(landing_env16, ROOT.format(t="root"))
-    landing_env16.capture()
-    (record,) = landing_env16.tables
-    landing_env16.ctx.ledger.tables.stop(landing_env16.name, {record.oid: Trouble.usual(slug, "for this test")})
-    landing_env16.sql("truncate root_1")
-    landing_env16.land("insert into root values (1, 1)")
-    landing_env16.land("select pg_current_xact_id()")
+def test_what_changed_while_a_table_was_paused_is_found_when_it_is_resumed(env16: PipelineEnv, slug: str) -> None:
+    begin(env16, ROOT.format(t="root"))
+    env16.capture()
+    (record,) = env16.tables
+    env16.ctx.ledger.tables.stop(env16.name, {record.oid: Trouble.usual(slug, "for this test")})
+    env16.sql("truncate root_1")
+    env16.land("insert into root values (1, 1)")
+    env16.land("select pg_current_xact_id()")
 
     with pytest.raises(LakeError, match=r"nothing tells that it has the rows of before.*resync"):
-        resume_table(landing_env16.ctx, "public.root")
-    assert set(states(landing_env16).values()) == {"paused"}
+        resume_table(env16.ctx, "public.root")
+    assert set(states(env16).values()) == {"paused"}

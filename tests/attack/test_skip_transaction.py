@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
-from pathlib import Path
 
 import pytest
 
@@ -18,9 +17,8 @@ from penstock.flow.recover import run as recover
 from penstock.ledger.records import SkippedRecord
 from penstock.lsn import Lsn
 from stack.servers.binaries import Binaries
-from stack.servers.postgres import Server
-from tests.conftest import HASTY, LakeCatalog, NewServer
-from tests.env_fixtures import env_on
+from tests.conftest import HASTY, NewServer
+from tests.env_fixtures import Around
 from tests.faults.oracle import at_source, landed
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.changelogs import logged, now
@@ -78,155 +76,153 @@ def offender(env: PipelineEnv) -> Offender:
 
 
 def test_a_transaction_that_cannot_be_decoded_is_left_out_and_only_its_tables_wait_for_a_copy(
-    landing_env16: PipelineEnv,
+    env16: PipelineEnv,
 ) -> None:
-    limited(landing_env16, "5MB")
-    write(landing_env16, 3)
-    before = landing_env16.ctx.ledger.pipelines.get(landing_env16.name).position
+    limited(env16, "5MB")
+    write(env16, 3)
+    before = env16.ctx.ledger.pipelines.get(env16.name).position
     with pytest.raises(SourceError, match="decoding-limit"):
-        landing_env16.capture()
+        env16.capture()
 
-    found = offender(landing_env16)
+    found = offender(env16)
     assert [table.name for table in found.tables] == ["also", "big"]
-    assert landing_env16.ctx.ledger.pipelines.get(landing_env16.name).position == before, "a look has staged something"
-    assert set(states(landing_env16).values()) == {"copied"}
+    assert env16.ctx.ledger.pipelines.get(env16.name).position == before, "a look has staged something"
+    assert set(states(env16).values()) == {"copied"}
 
-    assert skip_transaction.skip(landing_env16.ctx) == found
-    landing_env16.capture()
+    assert skip_transaction.skip(env16.ctx) == found
+    env16.capture()
 
-    assert states(landing_env16) == {"also": "paused", "big": "paused", "other": "copied", "t": "copied"}
-    assert landed(landing_env16, "t", "id") == at_source(landing_env16, "t", "id")
-    assert landed(landing_env16, "other", "id") == at_source(landing_env16, "other", "id")
-    assert {"1", "3"} == set(landed(landing_env16, "big", "id")), "only the one transaction is left out"
-    (skipped,) = landing_env16.ctx.ledger.windows.skipped(landing_env16.name)
+    assert states(env16) == {"also": "paused", "big": "paused", "other": "copied", "t": "copied"}
+    assert landed(env16, "t", "id") == at_source(env16, "t", "id")
+    assert landed(env16, "other", "id") == at_source(env16, "other", "id")
+    assert {"1", "3"} == set(landed(env16, "big", "id")), "only the one transaction is left out"
+    (skipped,) = env16.ctx.ledger.windows.skipped(env16.name)
     assert (skipped.lsn, len(skipped.oids)) == (found.lsn, 2)
     with pytest.raises(LakeError, match=r"transaction-skipped.*only a new copy"):
-        resume.resume_table(landing_env16.ctx, "public.big")
+        resume.resume_table(env16.ctx, "public.big")
     later = dict.fromkeys(skipped.oids, Trouble.usual("divergence", "a pause that comes later hides nothing"))
-    landing_env16.ctx.ledger.tables.stop(landing_env16.name, later)
+    env16.ctx.ledger.tables.stop(env16.name, later)
     with pytest.raises(LakeError, match=r"divergence.*only a new copy"):
-        resume.resume_table(landing_env16.ctx, "public.big")
-    assert skip_transaction.find_offender(landing_env16.ctx) is None
+        resume.resume_table(env16.ctx, "public.big")
+    assert skip_transaction.find_offender(env16.ctx) is None
 
 
-def test_where_no_form_of_it_can_be_decoded_all_tables_wait_for_a_copy(landing_env16: PipelineEnv) -> None:
-    limited(landing_env16, "2MB")
-    landing_env16.sql("insert into t values (2)")
-    landing_env16.sql("insert into t values (3)")
-    landing_env16.sql(f"insert into big values (2, convert_to(repeat('x', {4 << 20}), 'UTF8'))")
-    landing_env16.sql("insert into t values (4)")
-    landing_env16.flush()
+def test_where_no_form_of_it_can_be_decoded_all_tables_wait_for_a_copy(env16: PipelineEnv) -> None:
+    limited(env16, "2MB")
+    env16.sql("insert into t values (2)")
+    env16.sql("insert into t values (3)")
+    env16.sql(f"insert into big values (2, convert_to(repeat('x', {4 << 20}), 'UTF8'))")
+    env16.sql("insert into t values (4)")
+    env16.flush()
 
-    found = offender(landing_env16)
+    found = offender(env16)
     assert found.found is None
-    skip_transaction.skip(landing_env16.ctx)
-    landing_env16.capture()
+    skip_transaction.skip(env16.ctx)
+    env16.capture()
 
-    assert set(states(landing_env16).values()) == {"paused"}
-    assert landed(landing_env16, "t", "id") == at_source(landing_env16, "t", "id")
-    (skipped,) = landing_env16.ctx.ledger.windows.skipped(landing_env16.name)
+    assert set(states(env16).values()) == {"paused"}
+    assert landed(env16, "t", "id") == at_source(env16, "t", "id")
+    (skipped,) = env16.ctx.ledger.windows.skipped(env16.name)
     assert (skipped.lsn, skipped.xid) == (found.lsn, None)
 
 
-def test_what_was_left_out_is_proved_again_when_the_slot_falls_back(landing_env16: PipelineEnv) -> None:
-    limited(landing_env16, "5MB")
-    slot = landing_env16.ctx.pipeline.slot
-    write(landing_env16, 3)
-    landing_env16.sql(f"select pg_copy_logical_replication_slot('{slot}', '{slot}_old')")
-    skip_transaction.skip(landing_env16.ctx)
-    place = landing_env16.ctx.ledger.pipelines.get(landing_env16.name).position
+def test_what_was_left_out_is_proved_again_when_the_slot_falls_back(env16: PipelineEnv) -> None:
+    limited(env16, "5MB")
+    slot = env16.ctx.pipeline.slot
+    write(env16, 3)
+    env16.sql(f"select pg_copy_logical_replication_slot('{slot}', '{slot}_old')")
+    skip_transaction.skip(env16.ctx)
+    place = env16.ctx.ledger.pipelines.get(env16.name).position
 
     # as after a crash: the slot is where it was before
-    landing_env16.sql(f"select pg_drop_replication_slot('{slot}')")
-    landing_env16.land(
+    env16.sql(f"select pg_drop_replication_slot('{slot}')")
+    env16.land(
         f"select pg_copy_logical_replication_slot('{slot}_old', '{slot}'), pg_drop_replication_slot('{slot}_old')"
     )
 
-    assert landed(landing_env16, "t", "id") == at_source(landing_env16, "t", "id")
+    assert landed(env16, "t", "id") == at_source(env16, "t", "id")
     assert isinstance(place, Lsn)
-    assert len([line for line in landing_env16.lines if "behind the ledger: reading" in line]) == 2
+    assert len([line for line in env16.lines if "behind the ledger: reading" in line]) == 2
 
 
-def test_where_everything_decodes_nothing_is_left_out(landing_env16: PipelineEnv) -> None:
-    begin(landing_env16, TABLES)
-    landing_env16.sql("insert into t values (2)")
-    landing_env16.flush()
+def test_where_everything_decodes_nothing_is_left_out(env16: PipelineEnv) -> None:
+    begin(env16, TABLES)
+    env16.sql("insert into t values (2)")
+    env16.flush()
 
-    assert skip_transaction.find_offender(landing_env16.ctx) is None
-    assert skip_transaction.skip(landing_env16.ctx) is None
-    assert landing_env16.ctx.ledger.windows.skipped(landing_env16.name) == []
+    assert skip_transaction.find_offender(env16.ctx) is None
+    assert skip_transaction.skip(env16.ctx) is None
+    assert env16.ctx.ledger.windows.skipped(env16.name) == []
 
 
 @pytest.mark.slow
-def test_a_row_above_the_servers_own_limit_is_left_out_by_its_transaction(landing_env16: PipelineEnv) -> None:
+def test_a_row_above_the_servers_own_limit_is_left_out_by_its_transaction(env16: PipelineEnv) -> None:
     """540 MiB, whose text in hex is above 1GB: no setting helps here, and the binary form says which table it was."""
-    begin(landing_env16, TABLES)
-    write(landing_env16, 540)
+    begin(env16, TABLES)
+    write(env16, 540)
     with pytest.raises(SourceError, match=r"decoding-limit.*invalid memory alloc request size"):
-        landing_env16.capture()
+        env16.capture()
 
-    found = skip_transaction.skip(landing_env16.ctx)
+    found = skip_transaction.skip(env16.ctx)
     assert found is not None
     assert [table.name for table in found.tables] == ["also", "big"]
-    landing_env16.capture()
+    env16.capture()
 
-    assert states(landing_env16) == {"also": "paused", "big": "paused", "other": "copied", "t": "copied"}
-    assert landed(landing_env16, "t", "id") == at_source(landing_env16, "t", "id")
-    assert landed(landing_env16, "other", "id") == at_source(landing_env16, "other", "id")
+    assert states(env16) == {"also": "paused", "big": "paused", "other": "copied", "t": "copied"}
+    assert landed(env16, "t", "id") == at_source(env16, "t", "id")
+    assert landed(env16, "other", "id") == at_source(env16, "other", "id")
 
 
-def test_every_interval_that_may_have_the_transaction_knows_of_it_and_no_other(landing_env16: PipelineEnv) -> None:
-    limited(landing_env16, "5MB")
-    start = now(landing_env16)
-    write(landing_env16, 3)
-    end = now(landing_env16)
-    skip_transaction.skip(landing_env16.ctx)
-    landing_env16.capture()
+def test_every_interval_that_may_have_the_transaction_knows_of_it_and_no_other(env16: PipelineEnv) -> None:
+    limited(env16, "5MB")
+    start = now(env16)
+    write(env16, 3)
+    end = now(env16)
+    skip_transaction.skip(env16.ctx)
+    env16.capture()
 
-    (missing,) = missed(landing_env16, start, end)
+    (missing,) = missed(env16, start, end)
     assert missing.since == missing.until, "its own time is known, for its binary form could be decoded"
     assert missing.since is not None
     assert start < missing.since < end
-    assert missed(landing_env16, missing.since, end) == [missing]
-    assert missed(landing_env16, start, missing.since) == []
-    assert missed(landing_env16, end, end + timedelta(days=1)) == []
+    assert missed(env16, missing.since, end) == [missing]
+    assert missed(env16, start, missing.since) == []
+    assert missed(env16, end, end + timedelta(days=1)) == []
 
 
-def test_where_its_time_is_unknown_every_interval_up_to_the_skip_says_that_it_may_lack_it(
-    landing_env16: PipelineEnv,
-) -> None:
-    limited(landing_env16, "2MB")
-    before = now(landing_env16)
-    landing_env16.land("insert into t values (2)")
-    start = now(landing_env16)
-    landing_env16.sql(f"insert into big values (2, convert_to(repeat('x', {4 << 20}), 'UTF8'))")
-    landing_env16.flush()
-    skip_transaction.skip(landing_env16.ctx)
-    end = now(landing_env16)
+def test_where_its_time_is_unknown_every_interval_up_to_the_skip_says_that_it_may_lack_it(env16: PipelineEnv) -> None:
+    limited(env16, "2MB")
+    before = now(env16)
+    env16.land("insert into t values (2)")
+    start = now(env16)
+    env16.sql(f"insert into big values (2, convert_to(repeat('x', {4 << 20}), 'UTF8'))")
+    env16.flush()
+    skip_transaction.skip(env16.ctx)
+    end = now(env16)
 
-    (missing,) = missed(landing_env16, start, end)
+    (missing,) = missed(env16, start, end)
     assert missing.since is not None
     assert missing.until is not None
     assert before < missing.since < start < missing.until < end
-    assert missed(landing_env16, before - timedelta(days=1), before) == [], "all of that time was captured"
-    assert missed(landing_env16, end, end + timedelta(days=1)) == []
+    assert missed(env16, before - timedelta(days=1), before) == [], "all of that time was captured"
+    assert missed(env16, end, end + timedelta(days=1)) == []
 
 
-def test_intervals_that_were_filled_before_the_skip_are_to_be_filled_again(landing_env16: PipelineEnv) -> None:
-    limited(landing_env16, "5MB")
-    start = now(landing_env16)
-    write(landing_env16, 3)
-    end = now(landing_env16)
-    filled(landing_env16, start, end)
-    filled(landing_env16, end, end + timedelta(seconds=1))
+def test_intervals_that_were_filled_before_the_skip_are_to_be_filled_again(env16: PipelineEnv) -> None:
+    limited(env16, "5MB")
+    start = now(env16)
+    write(env16, 3)
+    end = now(env16)
+    filled(env16, start, end)
+    filled(env16, end, end + timedelta(seconds=1))
 
-    found = skip_transaction.skip(landing_env16.ctx)
+    found = skip_transaction.skip(env16.ctx)
 
     assert found is not None
-    (message,) = (each for each in messages(landing_env16, "changes-late") if "was left out" in each)
+    (message,) = (each for each in messages(env16, "changes-late") if "was left out" in each)
     assert f"committed at {found.lsn}" in message
     assert "fill it again" in message
-    late = [fill.late_rows for fill in reversed(landing_env16.ctx.ledger.changelogs.fills(landing_env16.name))]
+    late = [fill.late_rows for fill in reversed(env16.ctx.ledger.changelogs.fills(env16.name))]
     assert late == [4, 0], "three changes before it, and it"
 
 
@@ -289,57 +285,55 @@ def test_a_resync_brings_the_rows_of_the_transaction_and_an_older_copy_is_no_lon
 
 
 @pytest.fixture
-def landing_env15(
-    new_server: NewServer, binaries15: Binaries, postgres16: Server, lake: LakeCatalog, tmp_path: Path
-) -> Iterator[PipelineEnv]:
-    """A server of its own: after the test it may not crash."""
+def unreadable15(new_server: NewServer, binaries15: Binaries, around: Around) -> Iterator[PipelineEnv]:
+    """A pipeline on a server of its own: after the test it may not crash."""
     with new_server(binaries15, HASTY).temporary_database("unreadable") as source:
-        yield from env_on(source, postgres16, lake, None, tmp_path)
+        yield from around.env_on(source)
 
 
 @pytest.mark.slow
-def test_where_the_server_cannot_read_its_own_wal_recovery_is_allowed_and_ends_it(landing_env15: PipelineEnv) -> None:
+def test_where_the_server_cannot_read_its_own_wal_recovery_is_allowed_and_ends_it(unreadable15: PipelineEnv) -> None:
     """A stranger's message of almost 1 GiB, which up to 15 the server writes and cannot read."""
-    begin(landing_env15, TABLES)
-    landing_env15.sql("insert into t values (2)")
-    landing_env15.sql(f"create role stranger_{landing_env15.name}")
-    with landing_env15.source.connect() as stranger:
-        stranger.execute(f"set session authorization stranger_{landing_env15.name}".encode())
+    begin(unreadable15, TABLES)
+    unreadable15.sql("insert into t values (2)")
+    unreadable15.sql(f"create role stranger_{unreadable15.name}")
+    with unreadable15.source.connect() as stranger:
+        stranger.execute(f"set session authorization stranger_{unreadable15.name}".encode())
         stranger.execute("select pg_logical_emit_message(true, 'x', repeat('x', 1073741800))")
-    landing_env15.sql("insert into t values (3)")
-    landing_env15.flush()
+    unreadable15.sql("insert into t values (3)")
+    unreadable15.flush()
     with pytest.raises(SourceError, match="decoding-limit"):
-        landing_env15.capture()
-    assert recover.assess(landing_env15.ctx).slug == "wal-unreadable"
+        unreadable15.capture()
+    assert recover.assess(unreadable15.ctx).slug == "wal-unreadable"
 
-    found = offender(landing_env15)
+    found = offender(unreadable15)
     assert not found.passable
     assert "cannot read its own WAL" in found.lines()[0]
-    with pytest.raises(SourceError, match=r"wal-unreadable.*penstock recover"), record_errors(landing_env15.ctx):
-        skip_transaction.skip(landing_env15.ctx)
-    assert set(landed(landing_env15, "t", "id")) == {"1", "2"}, "what came before is captured"
-    assert set(states(landing_env15).values()) == {"copied"}, "and nothing is paused for nothing"
+    with pytest.raises(SourceError, match=r"wal-unreadable.*penstock recover"), record_errors(unreadable15.ctx):
+        skip_transaction.skip(unreadable15.ctx)
+    assert set(landed(unreadable15, "t", "id")) == {"1", "2"}, "what came before is captured"
+    assert set(states(unreadable15).values()) == {"copied"}, "and nothing is paused for nothing"
     with pytest.raises(SourceError, match="wal-unreadable"):
-        resume.resume(landing_env15.ctx)
+        resume.resume(unreadable15.ctx)
 
-    outlook = recover.assess(landing_env15.ctx)
+    outlook = recover.assess(unreadable15.ctx)
     assert "broken by [wal-unreadable]" in outlook.lines[0]
-    recover.begin(landing_env15.ctx, outlook)
-    recover.new_era(landing_env15.ctx)
-    landing_env15.begin()
-    landing_env15.land("insert into t values (4)")
+    recover.begin(unreadable15.ctx, outlook)
+    recover.new_era(unreadable15.ctx)
+    unreadable15.begin()
+    unreadable15.land("insert into t values (4)")
 
-    assert landed(landing_env15, "t", "id") == at_source(landing_env15, "t", "id")
-    landing_env15.sql(f"drop role stranger_{landing_env15.name}")
+    assert landed(unreadable15, "t", "id") == at_source(unreadable15, "t", "id")
+    unreadable15.sql(f"drop role stranger_{unreadable15.name}")
 
 
-def test_recovery_is_refused_where_the_slot_can_be_moved_on(landing_env16: PipelineEnv) -> None:
-    limited(landing_env16, "2MB")
-    landing_env16.sql(f"insert into big values (2, convert_to(repeat('x', {4 << 20}), 'UTF8'))")
-    landing_env16.flush()
+def test_recovery_is_refused_where_the_slot_can_be_moved_on(env16: PipelineEnv) -> None:
+    limited(env16, "2MB")
+    env16.sql(f"insert into big values (2, convert_to(repeat('x', {4 << 20}), 'UTF8'))")
+    env16.flush()
     with pytest.raises(SourceError, match="decoding-limit"):
-        landing_env16.capture()
+        env16.capture()
 
-    assert offender(landing_env16).passable
+    assert offender(env16).passable
     with pytest.raises(LedgerError, match="nothing-to-recover"):
-        recover.assess(landing_env16.ctx)
+        recover.assess(env16.ctx)

@@ -122,31 +122,31 @@ def halted(env: PipelineEnv) -> str | None:
     ],
 )
 def test_whatever_is_done_to_the_slot_before_any_statement_of_a_capture_no_row_is_missed_unsaid(
-    landing_env16: PipelineEnv, attack: Attack, slugs: set[str]
+    env16: PipelineEnv, attack: Attack, slugs: set[str]
 ) -> None:
-    begin(landing_env16, "create table t (id int primary key)")
-    start_over(landing_env16)
+    begin(env16, "create table t (id int primary key)")
+    start_over(env16)
     halts: list[str | None] = []
     for number in itertools.count(1):
-        landing_env16.sql(f"insert into t values ({number}), (-{number})")
-        landing_env16.flush()
-        before = landing_env16.ctx.ledger.pipelines.get(landing_env16.name).position
-        with stopped_before(number, lambda: attack(landing_env16)) as statements:
-            slug = halted(landing_env16)
+        env16.sql(f"insert into t values ({number}), (-{number})")
+        env16.flush()
+        before = env16.ctx.ledger.pipelines.get(env16.name).position
+        with stopped_before(number, lambda: attack(env16)) as statements:
+            slug = halted(env16)
         if next(statements) <= number:
             break
-        whole = {number, -number} <= landed(landing_env16)
-        assert whole or landing_env16.ctx.ledger.pipelines.get(landing_env16.name).position == before, (
+        whole = {number, -number} <= landed(env16)
+        assert whole or env16.ctx.ledger.pipelines.get(env16.name).position == before, (
             f"rows missed at statement {number}"
         )
         assert whole or slug in slugs, f"nothing said at statement {number}"
         if slug is None and attack is not advance and attack is not consume:
-            assert halted(landing_env16) in slugs, f"nothing said after statement {number}"
+            assert halted(env16) in slugs, f"nothing said after statement {number}"
         assert slug is None or slug in slugs, f"the wrong name at statement {number}"
-        assert all(table.left_lsn is None for table in landing_env16.tables), (
+        assert all(table.left_lsn is None for table in env16.tables), (
             f"tables of a publication that is gone were taken for tables that left, at statement {number}"
         )
         halts.append(slug)
-        start_over(landing_env16)
+        start_over(env16)
     assert len(halts) > 10
     assert halts[0] in slugs

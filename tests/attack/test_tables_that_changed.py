@@ -28,54 +28,50 @@ def test_the_pipeline_copies_tables_that_changed_by_itself_unless_its_file_says_
     assert made.tables.on_change == "follow"
 
 
-def test_a_table_that_changed_is_announced_once_and_not_where_a_person_decides(
-    landing_env16: PipelineEnv,
-) -> None:
-    begin(landing_env16, "create table t (id int primary key, v text); create table u (id int primary key)")
-    landing_env16.land("alter table t rename v to w")
-    assert states(landing_env16) == {"t": "paused", "u": "copied"}
+def test_a_table_that_changed_is_announced_once_and_not_where_a_person_decides(env16: PipelineEnv) -> None:
+    begin(env16, "create table t (id int primary key, v text); create table u (id int primary key)")
+    env16.land("alter table t rename v to w")
+    assert states(env16) == {"t": "paused", "u": "copied"}
 
-    decide(landing_env16, on_change="pause")
-    assert waiting.tables_to_announce(landing_env16.ctx) == []
-    assert to_copy(landing_env16.ctx, None) == []
-    decide(landing_env16, on_change="resync")
-    assert waiting.tables_to_announce(landing_env16.ctx) == ["public.t"]
-    landing_env16.capture()
-    assert waiting.tables_to_announce(landing_env16.ctx) == [], "once, not with every capture"
-    assert names(to_copy(landing_env16.ctx, None)) == ["t"]
-    assert messages(landing_env16, "schema-change") == ["column v was renamed to w"]
+    decide(env16, on_change="pause")
+    assert waiting.tables_to_announce(env16.ctx) == []
+    assert to_copy(env16.ctx, None) == []
+    decide(env16, on_change="resync")
+    assert waiting.tables_to_announce(env16.ctx) == ["public.t"]
+    env16.capture()
+    assert waiting.tables_to_announce(env16.ctx) == [], "once, not with every capture"
+    assert names(to_copy(env16.ctx, None)) == ["t"]
+    assert messages(env16, "schema-change") == ["column v was renamed to w"]
 
 
-def test_only_a_pause_that_a_copy_answers_is_answered_by_one(landing_env16: PipelineEnv) -> None:
-    begin(landing_env16)
-    (table,) = landing_env16.tables
+def test_only_a_pause_that_a_copy_answers_is_answered_by_one(env16: PipelineEnv) -> None:
+    begin(env16)
+    (table,) = env16.tables
     for slug in ("foreign-commit", "divergence", "misfit-refused"):
-        landing_env16.ctx.ledger.tables.stop(landing_env16.name, {table.oid: Trouble.usual(slug, "x")})
-        assert waiting.tables_to_announce(landing_env16.ctx) == []
-        assert to_copy(landing_env16.ctx, None) == []
+        env16.ctx.ledger.tables.stop(env16.name, {table.oid: Trouble.usual(slug, "x")})
+        assert waiting.tables_to_announce(env16.ctx) == []
+        assert to_copy(env16.ctx, None) == []
 
 
-def test_a_run_that_was_woken_for_a_table_that_changed_leaves_new_ones_to_a_person(landing_env16: PipelineEnv) -> None:
-    begin(landing_env16)
-    decide(landing_env16, on_added="wait")
-    landing_env16.land(
-        "create table u (id int primary key); alter table t add column v int; alter table t rename id to key"
-    )
-    assert states(landing_env16) == {"t": "paused", "u": "waiting"}
+def test_a_run_that_was_woken_for_a_table_that_changed_leaves_new_ones_to_a_person(env16: PipelineEnv) -> None:
+    begin(env16)
+    decide(env16, on_added="wait")
+    env16.land("create table u (id int primary key); alter table t add column v int; alter table t rename id to key")
+    assert states(env16) == {"t": "paused", "u": "waiting"}
 
-    assert waiting.tables_to_announce(landing_env16.ctx) == ["public.t"]
-    assert names(to_copy(landing_env16.ctx, None, woken=True)) == ["t"]
-    assert names(to_copy(landing_env16.ctx, None)) == ["t", "u"]
+    assert waiting.tables_to_announce(env16.ctx) == ["public.t"]
+    assert names(to_copy(env16.ctx, None, woken=True)) == ["t"]
+    assert names(to_copy(env16.ctx, None)) == ["t", "u"]
 
 
-def test_the_status_says_what_follows(landing_env16: PipelineEnv) -> None:
-    begin(landing_env16)
-    landing_env16.land("alter table t rename id to key")
+def test_the_status_says_what_follows(env16: PipelineEnv) -> None:
+    begin(env16)
+    env16.land("alter table t rename id to key")
 
     answered, left = "Resync copies it again by itself", "Resync it, or resume it"
-    assert answered in dict(status.lines(status.status(landing_env16.ctx)))["paused public.t"]
-    decide(landing_env16, on_change="pause")
-    line = dict(status.lines(status.status(landing_env16.ctx)))["paused public.t"]
+    assert answered in dict(status.lines(status.status(env16.ctx)))["paused public.t"]
+    decide(env16, on_change="pause")
+    line = dict(status.lines(status.status(env16.ctx)))["paused public.t"]
     assert answered not in line
     assert left in line
 

@@ -43,7 +43,7 @@ def new_pipeline(
 
             source = source or database(name)
             ledger = database(f"{name}_ledger") if apart else lake.database
-            made = PipelineEnv(source, ledger, tmp_path_factory.mktemp(name) / "landing", name, lake, spark=spark)
+            made = PipelineEnv(source, ledger, tmp_path_factory.mktemp(name) / "landing", name, lake, session=spark)
             made.settings = own_names(source) | settings
             if tables:
                 made.bootstrap(tables)

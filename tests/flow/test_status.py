@@ -17,40 +17,40 @@ from penstock.flow import status
 from penstock.flow.capture import run as capture
 from penstock.flow.load import bootstrap
 from penstock.ledger.health import Finding
-from tests.env_fixtures import landing_env16
+from tests.env_fixtures import around, env16
 from tests.pipeline_env import PipelineEnv, copy_without_spark
 from tests.source.conftest import connection_to
 
-__all__ = ["landing_env16"]
+__all__ = ["around", "env16"]
 
 
 @pytest.fixture
-def running(landing_env16: PipelineEnv) -> PipelineEnv:
+def running(env16: PipelineEnv) -> PipelineEnv:
     """A pipeline that has its first cut, and has captured since."""
-    landing_env16.begin("create table item (id int primary key); insert into item values (1)")
-    landing_env16.ledger.execute(
+    env16.begin("create table item (id int primary key); insert into item values (1)")
+    env16.ledger.execute(
         "insert into penstock.cut (pipeline, era, lsn, attempt, tables, cuts_snapshot_id)"
-        f" select name, era, position, 'merge', '[]', 1 from penstock.pipeline where name = '{landing_env16.name}'"
+        f" select name, era, position, 'merge', '[]', 1 from penstock.pipeline where name = '{env16.name}'"
     )
-    capture.capture(landing_env16.ctx)
-    return landing_env16
+    capture.capture(env16.ctx)
+    return env16
 
 
 @pytest.fixture
-def typed(landing_env16: PipelineEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def typed(env16: PipelineEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A function that types `penstock status` on the pipeline; returns the exit status and what is printed."""
-    for name, place in {"source": landing_env16.source, "ledger": landing_env16.ledger}.items():
+    for name, place in {"source": env16.source, "ledger": env16.ledger}.items():
         known = connection_to(place)
         words = {"host": known.host, "port": known.port, "login": known.user, "password": known.password}
         value = json.dumps({"conn_type": "postgres", "schema": known.database, **words})
         monkeypatch.setenv(f"AIRFLOW_CONN_PENSTOCK_{name.upper()}", value)
     file = tmp_path / "pipeline.yaml"
     chosen = {
-        "name": landing_env16.name,
+        "name": env16.name,
         "tables": {"include": ["public.*"]},
-        "landing": {"uri": str(landing_env16.landing)},
+        "landing": {"uri": str(env16.landing)},
     }
-    file.write_text(yaml.safe_dump({**chosen, **landing_env16.settings}))
+    file.write_text(yaml.safe_dump({**chosen, **env16.settings}))
 
     def run(*options: str) -> tuple[int, str]:
         done = CliRunner().invoke(app, ["status", str(file), *options])
@@ -104,7 +104,7 @@ def test_a_table_that_is_copied_again_by_itself_waits_for_no_person(running: Pip
 
 
 def test_the_application_that_a_merge_from_a_shell_keeps_is_said_and_is_no_work_with_a_known_end(
-    running: PipelineEnv,
+    running: PipelineEnv
 ) -> None:
     running.ctx.ledger.work.keep_spark(running.name, until=datetime(2026, 11, 23, 8, 5, tzinfo=UTC), cuts=3)
     lines = dict(status.lines(status.status(running.ctx)))
@@ -115,26 +115,26 @@ def test_the_application_that_a_merge_from_a_shell_keeps_is_said_and_is_no_work_
     assert "spark" not in dict(status.lines(status.status(running.ctx))), "it was killed"
 
 
-def test_the_first_bootstrap_shows_its_phase_rows_and_time_left(landing_env16: PipelineEnv, typed: Any) -> None:
-    landing_env16.sql("create table item (id int primary key); create table other (id int primary key)")
-    bootstrap.prepare(landing_env16.ctx)
+def test_the_first_bootstrap_shows_its_phase_rows_and_time_left(env16: PipelineEnv, typed: Any) -> None:
+    env16.sql("create table item (id int primary key); create table other (id int primary key)")
+    bootstrap.prepare(env16.ctx)
     code, printed = typed()
     assert (code, labels(printed)[:2]) == (Status.DONE, ["freshness", "phase"])
     assert "makes the slot, which waits for transactions that are open at the source" in printed
     assert "no slot" in printed
 
-    bootstrap.copy(landing_env16.ctx, copy_without_spark)
-    landing_env16.ledger.execute("update penstock.load set state = 'copying' where name = 'other'")
-    landing_env16.ledger.execute("update penstock.pipeline set state = 'bootstrapping'")
-    landing_env16.ledger.execute(
+    bootstrap.copy(env16.ctx, copy_without_spark)
+    env16.ledger.execute("update penstock.load set state = 'copying' where name = 'other'")
+    env16.ledger.execute("update penstock.pipeline set state = 'bootstrapping'")
+    env16.ledger.execute(
         "insert into penstock.work (pipeline, dag, run_id, task, what, done, total, rows, first_done, first_rows, started_at)"
-        f" values ('{landing_env16.name}', '{landing_env16.name}.bootstrap', 'run', 'copy', 'copying 2 tables', 30, 40, 3000000, 10, 1000000,"
+        f" values ('{env16.name}', '{env16.name}.bootstrap', 'run', 'copy', 'copying 2 tables', 30, 40, 3000000, 10, 1000000,"
         " clock_timestamp() - interval '60 seconds')"
     )
-    lines = dict(status.lines(status.status(landing_env16.ctx)))
+    lines = dict(status.lines(status.status(env16.ctx)))
     assert lines["phase"] == "copies the tables: 1 of 2 tables copied"
     assert lines["under way"].startswith("copying 2 tables: 75%, 3,000,000 rows, 33,")
     assert "30 s left" in lines["under way"]
 
-    landing_env16.ledger.execute("update penstock.work set seen_at = seen_at - interval '2 minutes'")
-    assert "under way" not in dict(status.lines(status.status(landing_env16.ctx))), "its task was killed"
+    env16.ledger.execute("update penstock.work set seen_at = seen_at - interval '2 minutes'")
+    assert "under way" not in dict(status.lines(status.status(env16.ctx))), "its task was killed"

@@ -53,7 +53,6 @@ def flush(env: PipelineEnv) -> None:
 
 def logged(env: PipelineEnv, table: str, start: datetime, end: datetime) -> list[dict[str, Any]]:
     """Return an interval's rows of a changelog in commit order, as plain data."""
-    assert env.spark is not None
     name = f"lake.{env.name}.public.`{table}__changelog`"
     env.spark.sql(f"refresh table {name}")
     rows = env.spark.table(name).where(f"committed_at >= timestamp '{start}' and committed_at < timestamp '{end}'")

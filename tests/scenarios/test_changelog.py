@@ -34,7 +34,7 @@ def watched(
     """One bootstrapped pipeline for the module, with the slot that watches its source."""
     with postgres16.temporary_database("changelogs") as source:
         env = PipelineEnv(
-            source, lake.database, tmp_path_factory.mktemp("changelogs"), "changelogs", lake=lake, spark=spark
+            source, lake.database, tmp_path_factory.mktemp("changelogs"), "changelogs", lake=lake, session=spark
         )
         env.settings = {"source": {"slot": "penstock_changelogs", "publication": "penstock_changelogs"}}
         yield env, begin(env)

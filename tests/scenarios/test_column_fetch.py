@@ -56,17 +56,15 @@ KEPT_WHOLE = {
 }
 
 
-def test_what_is_not_exact_by_columns_waits_for_a_whole_copy(landing_env16: PipelineEnv) -> None:
-    begin(landing_env16, "; ".join(made.format(t=table) for table, (made, _) in KEPT_WHOLE.items()))
+def test_what_is_not_exact_by_columns_waits_for_a_whole_copy(env16: PipelineEnv) -> None:
+    begin(env16, "; ".join(made.format(t=table) for table, (made, _) in KEPT_WHOLE.items()))
 
     for table, (_, change) in KEPT_WHOLE.items():
-        landing_env16.sql(f"alter table {table} {change}")
-    landing_env16.capture()
+        env16.sql(f"alter table {table} {change}")
+    env16.capture()
 
-    assert {table.name: table.paused_slug for table in landing_env16.tables} == dict.fromkeys(
-        KEPT_WHOLE, "schema-change"
-    )
-    assert {table.name: table.remedy == "read" for table in landing_env16.tables} == dict.fromkeys(KEPT_WHOLE, False)
+    assert {table.name: table.paused_slug for table in env16.tables} == dict.fromkeys(KEPT_WHOLE, "schema-change")
+    assert {table.name: table.remedy == "read" for table in env16.tables} == dict.fromkeys(KEPT_WHOLE, False)
 
 
 class KilledError(Exception):

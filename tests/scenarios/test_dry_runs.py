@@ -47,40 +47,40 @@ def test_every_verb_has_the_same_flag_and_those_of_repair_are_dry_until_told_oth
     assert flags.keys() - DRY == {"maintain"}
 
 
-def test_a_resync_refuses_dry_what_it_would_refuse(landing_env16: PipelineEnv) -> None:
-    begin(landing_env16)
-    landing_env16.ledger.execute("update penstock.table set state = 'ready', complete_through = '0/1'")
-    landing_env16.sql("alter table t replica identity nothing")
+def test_a_resync_refuses_dry_what_it_would_refuse(env16: PipelineEnv) -> None:
+    begin(env16)
+    env16.ledger.execute("update penstock.table set state = 'ready', complete_through = '0/1'")
+    env16.sql("alter table t replica identity nothing")
 
     for call in (
-        lambda: resync_lines(landing_env16.ctx, ["public.t"]),
-        lambda: rebuild.resync(landing_env16.ctx, ["public.t"], no_spark),
+        lambda: resync_lines(env16.ctx, ["public.t"]),
+        lambda: rebuild.resync(env16.ctx, ["public.t"], no_spark),
     ):
         with pytest.raises(SourceError, match=r"no-usable-identity.*public\.t"):
             call()
 
 
-def test_a_resync_of_all_that_wait_promises_no_copy_that_it_leaves_out(landing_env16: PipelineEnv) -> None:
-    begin(landing_env16)
-    landing_env16.ledger.execute("update penstock.table set state = 'ready', complete_through = '0/1'")
+def test_a_resync_of_all_that_wait_promises_no_copy_that_it_leaves_out(env16: PipelineEnv) -> None:
+    begin(env16)
+    env16.ledger.execute("update penstock.table set state = 'ready', complete_through = '0/1'")
     for name in ("t", "u"):
-        ((oid,),) = landing_env16.sql(f"select '{name}'::regclass::oid::bigint")
-        landing_env16.ctx.ledger.tables.stop(landing_env16.name, {oid: Trouble.usual("schema-change", "it changed.")})
-    landing_env16.sql(
-        f"alter publication {landing_env16.ctx.pipeline.publication} drop table u; alter table t replica identity nothing"
+        ((oid,),) = env16.sql(f"select '{name}'::regclass::oid::bigint")
+        env16.ctx.ledger.tables.stop(env16.name, {oid: Trouble.usual("schema-change", "it changed.")})
+    env16.sql(
+        f"alter publication {env16.ctx.pipeline.publication} drop table u; alter table t replica identity nothing"
     )
 
-    lines = resync_lines(landing_env16.ctx, None)
+    lines = resync_lines(env16.ctx, None)
 
     assert re.match(r"public\.t \(paused\): not copied: \[no-usable-identity\]", lines[0])
     assert lines[1] == "public.u (paused): it is not in the publication any more: not copied; the next capture notes it"
-    rebuild.resync(landing_env16.ctx, None, no_spark)
+    rebuild.resync(env16.ctx, None, no_spark)
 
 
 @pytest.fixture
-def adopting(landing_env16: PipelineEnv) -> Iterator[tuple[PipelineEnv, Context]]:
+def adopting(env16: PipelineEnv) -> Iterator[tuple[PipelineEnv, Context]]:
     """A pipeline whose role owns nothing, and adopts what the owner has made."""
-    env, role = landing_env16, f"adopts_{landing_env16.name}"
+    env, role = env16, f"adopts_{env16.name}"
     env.sql(
         f"create table t (id int primary key); create role {role} login replication password 'of the role';"
         f"grant select on all tables in schema public to {role}; create publication {env.ctx.pipeline.publication} for table t"

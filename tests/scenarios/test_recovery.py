@@ -220,7 +220,7 @@ def own(
     server = new_server(binaries16, {"checkpoint_timeout": "1h"})
     with postgres16.temporary_database(f"own_ledger{server.port}") as ledger:
         source = Database(server, "postgres")
-        yield PipelineEnv(source, ledger, tmp_path / "landing", f"own{server.port}", lake=lake, spark=spark)
+        yield PipelineEnv(source, ledger, tmp_path / "landing", f"own{server.port}", lake=lake, session=spark)
     server.remove()
 
 

@@ -32,110 +32,104 @@ def paused(env: PipelineEnv) -> set[str]:
     return {record.name for record in env.tables if record.state == "paused"}
 
 
-def test_a_halt_whose_cause_is_still_there_stays(landing_env16: PipelineEnv) -> None:
-    begin(landing_env16)
-    consume(landing_env16)
-    with pytest.raises(SourceError, match="slot-ahead"), record_errors(landing_env16.ctx):
-        landing_env16.capture()
+def test_a_halt_whose_cause_is_still_there_stays(env16: PipelineEnv) -> None:
+    begin(env16)
+    consume(env16)
+    with pytest.raises(SourceError, match="slot-ahead"), record_errors(env16.ctx):
+        env16.capture()
 
-    with pytest.raises(SourceError, match="slot-ahead"), record_errors(landing_env16.ctx):
-        resume(landing_env16.ctx)
-    assert state(landing_env16) == ("halted", "slot-ahead")
+    with pytest.raises(SourceError, match="slot-ahead"), record_errors(env16.ctx):
+        resume(env16.ctx)
+    assert state(env16) == ("halted", "slot-ahead")
 
-    landing_env16.sql(f"select pg_drop_replication_slot('{landing_env16.ctx.pipeline.slot}')")
-    with pytest.raises(SourceError, match="slot-missing"), record_errors(landing_env16.ctx):
-        resume(landing_env16.ctx)
-    assert state(landing_env16) == ("halted", "slot-missing"), "the reason is the present one"
+    env16.sql(f"select pg_drop_replication_slot('{env16.ctx.pipeline.slot}')")
+    with pytest.raises(SourceError, match="slot-missing"), record_errors(env16.ctx):
+        resume(env16.ctx)
+    assert state(env16) == ("halted", "slot-missing"), "the reason is the present one"
 
 
 def test_a_pipeline_continues_when_its_connection_leads_to_the_right_server_again(
-    landing_env16: PipelineEnv, request: pytest.FixtureRequest
+    env16: PipelineEnv, request: pytest.FixtureRequest
 ) -> None:
-    begin(landing_env16)
-    right = landing_env16.source
+    begin(env16)
+    right = env16.source
     wrong_server = request.getfixturevalue("postgres15")
     with wrong_server.temporary_database(right.name) as wrong:
-        landing_env16.source = wrong
-        for call in (landing_env16.capture, lambda: resume(landing_env16.ctx)):
-            with pytest.raises(SourceError, match="source-changed"), record_errors(landing_env16.ctx):
+        env16.source = wrong
+        for call in (env16.capture, lambda: resume(env16.ctx)):
+            with pytest.raises(SourceError, match="source-changed"), record_errors(env16.ctx):
                 call()
-        landing_env16.source = right
+        env16.source = right
 
-    resume(landing_env16.ctx)
-    assert state(landing_env16) == ("running", None)
-    landing_env16.sql("insert into t values (3, 'three')")
-    landing_env16.flush()
-    assert landing_env16.capture().changes == 1
+    resume(env16.ctx)
+    assert state(env16) == ("running", None)
+    env16.sql("insert into t values (3, 'three')")
+    env16.flush()
+    assert env16.capture().changes == 1
 
 
 @pytest.mark.parametrize("damage", ["gone", "cut"])
-def test_a_halt_for_a_landing_file_ends_when_the_file_is_whole_again(landing_env16: PipelineEnv, damage: str) -> None:
-    begin(landing_env16)
-    (entry,) = (entry for window in landing_env16.ctx.ledger.windows.all(landing_env16.name) for entry in window.files)
-    place = Path(landing_env16.landing, entry.path)
+def test_a_halt_for_a_landing_file_ends_when_the_file_is_whole_again(env16: PipelineEnv, damage: str) -> None:
+    begin(env16)
+    (entry,) = (entry for window in env16.ctx.ledger.windows.all(env16.name) for entry in window.files)
+    place = Path(env16.landing, entry.path)
     whole = place.read_bytes()
     place.unlink()
-    with pytest.raises(LakeError, match="landing-file-missing"), record_errors(landing_env16.ctx):
-        merge.plan(landing_env16.ctx)
+    with pytest.raises(LakeError, match="landing-file-missing"), record_errors(env16.ctx):
+        merge.plan(env16.ctx)
     if damage == "cut":
         place.write_bytes(whole[: len(whole) // 2])
 
-    with pytest.raises(LakeError, match="landing-file-missing"), record_errors(landing_env16.ctx):
-        resume(landing_env16.ctx)
-    assert state(landing_env16) == ("halted", "landing-file-missing")
+    with pytest.raises(LakeError, match="landing-file-missing"), record_errors(env16.ctx):
+        resume(env16.ctx)
+    assert state(env16) == ("halted", "landing-file-missing")
 
     place.write_bytes(whole)
-    resume(landing_env16.ctx)
-    assert state(landing_env16) == ("running", None)
+    resume(env16.ctx)
+    assert state(env16) == ("running", None)
 
 
-def test_a_pipeline_that_was_halted_before_it_had_a_slot_continues_with_its_bootstrap(
-    landing_env16: PipelineEnv,
-) -> None:
-    landing_env16.sql(TABLES)
-    bootstrap.prepare(landing_env16.ctx)
-    landing_env16.ctx.ledger.pipelines.halt(landing_env16.name, slug="slot-unusable", reason="for this test")
+def test_a_pipeline_that_was_halted_before_it_had_a_slot_continues_with_its_bootstrap(env16: PipelineEnv) -> None:
+    env16.sql(TABLES)
+    bootstrap.prepare(env16.ctx)
+    env16.ctx.ledger.pipelines.halt(env16.name, slug="slot-unusable", reason="for this test")
 
-    resume(landing_env16.ctx)
-    bootstrap.copy(landing_env16.ctx, copy_without_spark)
-    assert state(landing_env16) == ("running", None)
+    resume(env16.ctx)
+    bootstrap.copy(env16.ctx, copy_without_spark)
+    assert state(env16) == ("running", None)
 
 
-def test_where_a_pipeline_runs_the_answer_is_that_there_is_nothing_to_resume(landing_env16: PipelineEnv) -> None:
-    begin(landing_env16)
+def test_where_a_pipeline_runs_the_answer_is_that_there_is_nothing_to_resume(env16: PipelineEnv) -> None:
+    begin(env16)
 
-    resume(landing_env16.ctx)
+    resume(env16.ctx)
 
-    name = landing_env16.name
-    assert (
-        landing_env16.lines[-1] == f"nothing to resume: {name} is running, not halted, and no task has opened an alarm."
-    )
-    assert state(landing_env16) == ("running", None)
+    name = env16.name
+    assert env16.lines[-1] == f"nothing to resume: {name} is running, not halted, and no task has opened an alarm."
+    assert state(env16) == ("running", None)
 
 
-def test_a_table_whose_column_has_another_name_stays_paused_until_it_has_the_old_one(
-    landing_env16: PipelineEnv,
-) -> None:
-    begin(landing_env16)
-    landing_env16.land("alter table t rename name to title")
-    assert paused(landing_env16) == {"t"}
+def test_a_table_whose_column_has_another_name_stays_paused_until_it_has_the_old_one(env16: PipelineEnv) -> None:
+    begin(env16)
+    env16.land("alter table t rename name to title")
+    assert paused(env16) == {"t"}
 
     with pytest.raises(LakeError, match=r"schema-change.*column name was renamed to title.*schema-change.md"):
-        resume_table(landing_env16.ctx, "public.t")
-    assert paused(landing_env16) == {"t"}
+        resume_table(env16.ctx, "public.t")
+    assert paused(env16) == {"t"}
 
-    landing_env16.sql("alter table t rename title to name")
-    resume_table(landing_env16.ctx, "public.t")
-    assert paused(landing_env16) == set()
+    env16.sql("alter table t rename title to name")
+    resume_table(env16.ctx, "public.t")
+    assert paused(env16) == set()
 
 
-def test_a_table_is_found_by_its_name_or_the_names_are_listed(landing_env16: PipelineEnv) -> None:
-    begin(landing_env16)
+def test_a_table_is_found_by_its_name_or_the_names_are_listed(env16: PipelineEnv) -> None:
+    begin(env16)
 
     with pytest.raises(ConfigError, match=r"one of the tables \['public.other', 'public.t'\], got t"):
-        resume_table(landing_env16.ctx, "t")
-    resume_table(landing_env16.ctx, "public.t")
-    assert landing_env16.lines[-1] == "nothing to resume: public.t is copied, not paused."
+        resume_table(env16.ctx, "t")
+    resume_table(env16.ctx, "public.t")
+    assert env16.lines[-1] == "nothing to resume: public.t is copied, not paused."
 
 
 @pytest.mark.spark

@@ -165,7 +165,7 @@ def test_a_table_is_switched_though_its_source_stands_still(
 ) -> None:
     server = new_server(binaries16, HASTY)
     with postgres16.temporary_database("ledger_of_a_still_source") as ledger:
-        env = PipelineEnv(Database(server, "postgres"), ledger, tmp_path / "landing", "still", lake=lake, spark=spark)
+        env = PipelineEnv(Database(server, "postgres"), ledger, tmp_path / "landing", "still", lake=lake, session=spark)
         env.bootstrap(SHOP)
         follows(env)
         with stopped(env, "background writer"):
@@ -286,9 +286,9 @@ def kept(env: PipelineEnv, ids: list[str], table: str) -> list[tuple[object, ...
 
 
 def test_a_resync_reads_the_catalog_in_its_snapshot_and_once_after(
-    landing_env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
+    env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    env = landing_env16
+    env = env16
     env.begin("create table first (id int primary key)")
     env.sql("create table t (id int primary key); insert into t values (1); create table u (id int primary key)")
     env.capture()

@@ -48,73 +48,71 @@ def recovers_but_for_the_slot(env: PipelineEnv, reason: str) -> None:
     assert env.ctx.ledger.pipelines.get(env.name).era == 1
 
 
-def test_an_adopted_slot_is_left_by_teardown_and_by_recovery(landing_env16: PipelineEnv) -> None:
-    landing_env16.sql(TABLE)
-    landing_env16.sql(f"create publication {landing_env16.ctx.pipeline.publication} for table t")
-    make_slot(landing_env16)
-    landing_env16.settings["source"]["adopt"] = True
-    landing_env16.begin()
-    assert landing_env16.ctx.ledger.pipelines.get(landing_env16.name).slot_made is False
+def test_an_adopted_slot_is_left_by_teardown_and_by_recovery(env16: PipelineEnv) -> None:
+    env16.sql(TABLE)
+    env16.sql(f"create publication {env16.ctx.pipeline.publication} for table t")
+    make_slot(env16)
+    env16.settings["source"]["adopt"] = True
+    env16.begin()
+    assert env16.ctx.ledger.pipelines.get(env16.name).slot_made is False
 
-    consume(landing_env16)
-    recovers_but_for_the_slot(landing_env16, "adopted")
-    assert teardown(landing_env16.ctx, dry_run=True) == []
+    consume(env16)
+    recovers_but_for_the_slot(env16, "adopted")
+    assert teardown(env16.ctx, dry_run=True) == []
 
-    drop_slot(landing_env16)
-    recover.new_era(landing_env16.ctx)
-    bootstrap.copy(landing_env16.ctx, copy_without_spark)
-    assert landing_env16.ctx.ledger.pipelines.get(landing_env16.name).slot_made is True
-    assert teardown(landing_env16.ctx, dry_run=False) == [
-        f"select pg_drop_replication_slot('{landing_env16.ctx.pipeline.slot}')"
-    ]
-    assert slots(landing_env16) == []
+    drop_slot(env16)
+    recover.new_era(env16.ctx)
+    bootstrap.copy(env16.ctx, copy_without_spark)
+    assert env16.ctx.ledger.pipelines.get(env16.name).slot_made is True
+    assert teardown(env16.ctx, dry_run=False) == [f"select pg_drop_replication_slot('{env16.ctx.pipeline.slot}')"]
+    assert slots(env16) == []
 
 
-def test_a_slot_that_bootstrap_made_is_dropped_although_the_pipeline_adopts(landing_env16: PipelineEnv) -> None:
-    begin(landing_env16, adopt=True)
+def test_a_slot_that_bootstrap_made_is_dropped_although_the_pipeline_adopts(env16: PipelineEnv) -> None:
+    begin(env16, adopt=True)
 
-    assert landing_env16.ctx.ledger.pipelines.get(landing_env16.name).slot_made is True
-    teardown(landing_env16.ctx, dry_run=False)
-    assert slots(landing_env16) == []
-
-
-def test_a_slot_of_another_kind_is_not_ours(landing_env16: PipelineEnv) -> None:
-    begin(landing_env16)
-    drop_slot(landing_env16)
-    landing_env16.sql(f"select pg_create_physical_replication_slot('{landing_env16.ctx.pipeline.slot}')")
-
-    recovers_but_for_the_slot(landing_env16, "a physical slot")
-    teardown(landing_env16.ctx, dry_run=False)
-    assert slots(landing_env16) == [(landing_env16.ctx.pipeline.slot, None)]
-    drop_slot(landing_env16)
+    assert env16.ctx.ledger.pipelines.get(env16.name).slot_made is True
+    teardown(env16.ctx, dry_run=False)
+    assert slots(env16) == []
 
 
-def test_a_slot_of_the_same_name_on_another_server_is_not_ours(landing_env16: PipelineEnv, postgres15: Server) -> None:
-    begin(landing_env16)
-    name = landing_env16.source.name
+def test_a_slot_of_another_kind_is_not_ours(env16: PipelineEnv) -> None:
+    begin(env16)
+    drop_slot(env16)
+    env16.sql(f"select pg_create_physical_replication_slot('{env16.ctx.pipeline.slot}')")
+
+    recovers_but_for_the_slot(env16, "a physical slot")
+    teardown(env16.ctx, dry_run=False)
+    assert slots(env16) == [(env16.ctx.pipeline.slot, None)]
+    drop_slot(env16)
+
+
+def test_a_slot_of_the_same_name_on_another_server_is_not_ours(env16: PipelineEnv, postgres15: Server) -> None:
+    begin(env16)
+    name = env16.source.name
     with postgres15.temporary_database(name) as elsewhere:
-        ours, landing_env16.source = landing_env16.source, elsewhere
-        landing_env16.sql(TABLE)
-        make_slot(landing_env16)
+        ours, env16.source = env16.source, elsewhere
+        env16.sql(TABLE)
+        make_slot(env16)
 
-        recovers_but_for_the_slot(landing_env16, "another one than that on which")
-        assert teardown(landing_env16.ctx, dry_run=True) == []
-        assert slots(landing_env16) == [(landing_env16.ctx.pipeline.slot, "pgoutput")]
-        landing_env16.source = ours
+        recovers_but_for_the_slot(env16, "another one than that on which")
+        assert teardown(env16.ctx, dry_run=True) == []
+        assert slots(env16) == [(env16.ctx.pipeline.slot, "pgoutput")]
+        env16.source = ours
 
 
-def test_a_slot_that_another_session_reads_is_not_dropped(landing_env16: PipelineEnv) -> None:
-    begin(landing_env16)
-    consume(landing_env16)
-    recover.begin(landing_env16.ctx, recover.assess(landing_env16.ctx))
+def test_a_slot_that_another_session_reads_is_not_dropped(env16: PipelineEnv) -> None:
+    begin(env16)
+    consume(env16)
+    recover.begin(env16.ctx, recover.assess(env16.ctx))
 
-    with reading(landing_env16):
-        for call in (lambda: recover.new_era(landing_env16.ctx), lambda: teardown(landing_env16.ctx, dry_run=False)):
+    with reading(env16):
+        for call in (lambda: recover.new_era(env16.ctx), lambda: teardown(env16.ctx, dry_run=False)):
             with pytest.raises(SourceError, match="slot-in-use"):
                 call()
-        assert len(slots(landing_env16)) == 1
-    recover.new_era(landing_env16.ctx)
-    assert slots(landing_env16) == []
+        assert len(slots(env16)) == 1
+    recover.new_era(env16.ctx)
+    assert slots(env16) == []
 
 
 @contextmanager
@@ -146,23 +144,23 @@ def reading(env: PipelineEnv) -> Iterator[None]:
         wait_for(watching, f"select not ({active})")
 
 
-def test_a_pipeline_that_never_made_a_slot_drops_none(landing_env16: PipelineEnv) -> None:
-    landing_env16.sql(TABLE)
-    make_slot(landing_env16)
+def test_a_pipeline_that_never_made_a_slot_drops_none(env16: PipelineEnv) -> None:
+    env16.sql(TABLE)
+    make_slot(env16)
     with pytest.raises(LedgerError, match="ledger-not-migrated"):
-        teardown(landing_env16.ctx, dry_run=False)
+        teardown(env16.ctx, dry_run=False)
 
-    bootstrap.prepare(landing_env16.ctx)
-    teardown(landing_env16.ctx, dry_run=False)
-    assert len(slots(landing_env16)) == 1
+    bootstrap.prepare(env16.ctx)
+    teardown(env16.ctx, dry_run=False)
+    assert len(slots(env16)) == 1
 
 
-def test_a_pipeline_file_that_names_another_slot_by_now_recovers_nothing(landing_env16: PipelineEnv) -> None:
-    begin(landing_env16)
-    drop_slot(landing_env16)
-    recover.begin(landing_env16.ctx, recover.assess(landing_env16.ctx))
+def test_a_pipeline_file_that_names_another_slot_by_now_recovers_nothing(env16: PipelineEnv) -> None:
+    begin(env16)
+    drop_slot(env16)
+    recover.begin(env16.ctx, recover.assess(env16.ctx))
 
-    landing_env16.settings["source"]["slot"] = "somebody_elses"
+    env16.settings["source"]["slot"] = "somebody_elses"
     with pytest.raises(Exception, match=r"config-invalid.*to keep its slot"):
-        recover.new_era(landing_env16.ctx)
-    assert landing_env16.ctx.ledger.pipelines.get(landing_env16.name).era == 1
+        recover.new_era(env16.ctx)
+    assert env16.ctx.ledger.pipelines.get(env16.name).era == 1

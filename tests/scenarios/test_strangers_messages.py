@@ -52,27 +52,25 @@ def here(env: PipelineEnv) -> Lsn:
 
 
 @pytest.mark.parametrize("listens", [False, True])
-def test_no_message_of_a_stranger_stops_capture(landing_env16: PipelineEnv, listens: bool) -> None:
-    landing_env16.settings["source"] = {**landing_env16.settings.get("source", {}), "ddl_trigger": listens}
+def test_no_message_of_a_stranger_stops_capture(env16: PipelineEnv, listens: bool) -> None:
+    env16.settings["source"] = {**env16.settings.get("source", {}), "ddl_trigger": listens}
     if listens:
-        landing_env16.sql(ddl_trigger.install_statement())
-    begin(landing_env16, "create table t (id int primary key)")
+        env16.sql(ddl_trigger.install_statement())
+    begin(env16, "create table t (id int primary key)")
     for n in range(1, 3):
-        with stranger(landing_env16) as conn:
+        with stranger(env16) as conn:
             for text in STOPPING:
                 for head in (b"", bytes(40)):
                     for transactional in (True, False):
                         for prefix in (PREFIX, "other", "x" * 9000, ""):
                             emit(conn, head + text.encode(), transactional=transactional, prefix=prefix)
             conn.execute("select pg_logical_emit_message(true, %s, repeat('x', 30000000))", (PREFIX,))
-        landing_env16.land(f"insert into t values ({n})")
+        env16.land(f"insert into t values ({n})")
 
-    assert landed(landing_env16, "t", "id") == at_source(landing_env16, "t", "id")
-    assert landing_env16.paused() == {}
+    assert landed(env16, "t", "id") == at_source(env16, "t", "id")
+    assert env16.paused() == {}
     if not listens:
-        assert all(window.messages < 20 for window in landing_env16.ctx.ledger.windows.all(landing_env16.name)), (
-            "not even sent"
-        )
+        assert all(window.messages < 20 for window in env16.ctx.ledger.windows.all(env16.name)), "not even sent"
 
 
 def forged(state: dict[str, Any]) -> bytes:

@@ -12,19 +12,17 @@ SHOWN = ("wider", "in_one", "empty_filled_after")
 
 
 @pytest.mark.slow
-def test_a_rewrite_of_partitions_is_believed_unless_one_may_have_lost_rows(landing_env: PipelineEnv) -> None:
-    made(landing_env, KEPT | LOST)
-    landing_env.begin()
-    landing_env.ledger.execute(
-        "update penstock.table set state = 'ready', complete_through = '0/1'"
-    )  # as if readers saw them
-    landing_env.capture()
+def test_a_rewrite_of_partitions_is_believed_unless_one_may_have_lost_rows(env: PipelineEnv) -> None:
+    made(env, KEPT | LOST)
+    env.begin()
+    env.ledger.execute("update penstock.table set state = 'ready', complete_through = '0/1'")  # as if readers saw them
+    env.capture()
 
     for name in KEPT | LOST:
-        change(landing_env, name)
-    landing_env.capture()
+        change(env, name)
+    env.capture()
 
-    reasons = landing_env.paused()
+    reasons = env.paused()
     assert {name: reasons[name] for name in KEPT if name in reasons} == {}
     assert LOST.keys() - reasons.keys() == set()
 

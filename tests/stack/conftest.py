@@ -1,5 +1,5 @@
 """The set-up's fixtures: a pipeline without Spark."""
 
-from tests.env_fixtures import landing_env16
+from tests.env_fixtures import around, env16
 
-__all__ = ["landing_env16"]
+__all__ = ["around", "env16"]

@@ -52,21 +52,21 @@ def test_a_process_without_any_variable_loads_what_the_set_up_compiled(tmp_path:
 
 
 def test_the_command_line_captures_without_the_stacks_environment_and_compiles_nothing(
-    landing_env16: PipelineEnv, tmp_path: Path
+    env16: PipelineEnv, tmp_path: Path
 ) -> None:
     stats(tmp_path, NUMBA_CACHE_DIR=str(ROOT / ".local" / "numba"))
-    landing_env16.source.execute("create table t (id int primary key, v text)")
-    landing_env16.begin()
-    landing_env16.source.execute("insert into t select n, 'v' from generate_series(1, 1000) n")
+    env16.source.execute("create table t (id int primary key, v text)")
+    env16.begin()
+    env16.source.execute("insert into t select n, 'v' from generate_series(1, 1000) n")
     file = tmp_path / "pipeline.yaml"
     chosen = {
-        "name": landing_env16.name,
+        "name": env16.name,
         "tables": {"include": ["public.*"]},
-        "landing": {"uri": str(landing_env16.landing)},
+        "landing": {"uri": str(env16.landing)},
     }
-    file.write_text(yaml.safe_dump({**chosen, **landing_env16.settings}))
+    file.write_text(yaml.safe_dump({**chosen, **env16.settings}))
     shell = {"HOME": str(tmp_path)}
-    for name, place in (("SOURCE", landing_env16.source), ("LEDGER", landing_env16.ledger)):
+    for name, place in (("SOURCE", env16.source), ("LEDGER", env16.ledger)):
         known = connection(place, name)
         words = {"host": known.host, "port": known.port, "login": known.user, "password": known.password}
         value = json.dumps({"conn_type": "postgres", "schema": known.database, **words})

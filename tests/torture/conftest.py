@@ -1,5 +1,5 @@
 """The torture's fixtures: the scenarios' own."""
 
-from tests.env_fixtures import env16, landing_env16
+from tests.env_fixtures import around, env16
 
-__all__ = ["env16", "landing_env16"]
+__all__ = ["around", "env16"]

@@ -16,15 +16,15 @@ update made set v = 5 where id < 5
 """
 
 
-def test_what_is_not_captured_yet_is_found_and_what_was_landed_is_equal(landing_env16: PipelineEnv) -> None:
-    landing_env16.sql(stand.TABLES)
-    landing_env16.begin(stand.FILLED)
-    landing_env16.sql(CHANGES)
-    landing_env16.flush()
+def test_what_is_not_captured_yet_is_found_and_what_was_landed_is_equal(env16: PipelineEnv) -> None:
+    env16.sql(stand.TABLES)
+    env16.begin(stand.FILLED)
+    env16.sql(CHANGES)
+    env16.flush()
 
-    assert unlike(landing_env16) == {f"public.{name}" for name in ("plain", "toasted", "bag", "nest", "parted", "made")}
-    landing_env16.capture()
-    assert unlike(landing_env16) == set()
+    assert unlike(env16) == {f"public.{name}" for name in ("plain", "toasted", "bag", "nest", "parted", "made")}
+    env16.capture()
+    assert unlike(env16) == set()
 
 
 def unlike(env: PipelineEnv) -> set[str]:
