@@ -17,9 +17,10 @@ from penstock.flow.recover import run as recover
 from penstock.flow.recover.resume import resume
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Server
-from tests.conftest import LakeCatalog, NewServer
+from tests.conftest import NewServer
+from tests.env_fixtures import Around
 from tests.faults.oracle import at_source, landed
-from tests.pipeline_env import PipelineEnv, own_names
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin
 
 _numbers = itertools.count(1)
@@ -32,17 +33,12 @@ def old_times(new_server: NewServer, binaries16: Binaries) -> Server:
 
 
 @pytest.fixture
-def env(old_times: Server, postgres16: Server, lake: LakeCatalog, tmp_path: Path) -> Iterator[PipelineEnv]:
-    number = next(_numbers)
-    with (
-        old_times.temporary_database(f"back{number}") as source,
-        postgres16.temporary_database(f"back_ledger{number}") as ledger,
-    ):
-        made = PipelineEnv(source, ledger, tmp_path / "landing", f"b{number}", lake)
-        made.settings = own_names(source)
-        begin(made)
-        made.capture()
-        yield made
+def env(old_times: Server, around: Around) -> Iterator[PipelineEnv]:
+    with old_times.temporary_database(f"back{next(_numbers)}") as source:
+        for made in around.env_on(source):
+            begin(made)
+            made.capture()
+            yield made
 
 
 def image(server: Server) -> Path:

@@ -3,7 +3,6 @@
 import itertools
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
@@ -12,7 +11,10 @@ from pyspark.sql import SparkSession
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Database, Server
 from tests.conftest import LakeCatalog, NewServer
+from tests.env_fixtures import Around, around
 from tests.pipeline_env import PipelineEnv, own_names
+
+__all__ = ["around"]
 
 _numbers = itertools.count(1)
 
@@ -65,14 +67,7 @@ def fragile(new_server: NewServer, binaries16: Binaries) -> Server:
 
 
 @pytest.fixture
-def doomed(
-    fragile: Server, postgres16: Server, lake: LakeCatalog, tmp_path: Path, number: int
-) -> Iterator[PipelineEnv]:
+def doomed(fragile: Server, around: Around, number: int) -> Iterator[PipelineEnv]:
     """A pipeline on the fragile source, without Spark."""
-    with (
-        fragile.temporary_database(f"doomed{number}") as source,
-        postgres16.temporary_database(f"doomed_ledger{number}") as ledger,
-    ):
-        env = PipelineEnv(source, ledger, tmp_path / "landing", f"d{number}", lake)
-        env.settings = own_names(source)
-        yield env
+    with fragile.temporary_database(f"doomed{number}") as source:
+        yield from around.env_on(source)

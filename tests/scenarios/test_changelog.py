@@ -2,14 +2,12 @@
 
 import itertools
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 
 from penstock.errors import LakeError, LedgerError
 from penstock.flow.changelog import run as changelog
@@ -17,8 +15,7 @@ from penstock.flow.changelog.coverage import Interval, may_hold
 from penstock.flow.guards import record_errors
 from penstock.jobs.plans import ChangelogPlan
 from penstock_spark import table_changelog
-from stack.servers.postgres import Server
-from tests.conftest import LakeCatalog
+from tests.faults.conftest import NewPipeline
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios import source_history
 from tests.scenarios.changelogs import begin, flush, holds, logged, now
@@ -28,16 +25,10 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")
-def watched(
-    postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[tuple[PipelineEnv, str]]:
+def watched(new_pipeline: NewPipeline) -> tuple[PipelineEnv, str]:
     """One bootstrapped pipeline for the module, with the slot that watches its source."""
-    with postgres16.temporary_database("changelogs") as source:
-        env = PipelineEnv(
-            source, lake.database, tmp_path_factory.mktemp("changelogs"), "changelogs", lake=lake, session=spark
-        )
-        env.settings = {"source": {"slot": "penstock_changelogs", "publication": "penstock_changelogs"}}
-        yield env, begin(env)
+    env = new_pipeline("changelogs")
+    return env, begin(env)
 
 
 _keys = itertools.count(100)

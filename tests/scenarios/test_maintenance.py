@@ -16,7 +16,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 
 from penstock.compare.lake_reader import lake_reader, sql_catalog
 from penstock.errors import ConfigError, LakeError, LedgerError
@@ -34,9 +33,8 @@ from penstock.flow.verify.compare import compare
 from penstock.jobs.maintenance_plan import TableReport
 from penstock.lake.ddl import CUTS_TABLE
 from penstock_spark import maintain as maintaining
-from stack.servers.postgres import Server
-from tests.conftest import LakeCatalog
-from tests.pipeline_env import PipelineEnv, own_names
+from tests.faults.conftest import NewPipeline
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios.maintained import CHANGES, SHOP, folder, iceberg, snapshots
 from tests.waiting import wait_until
 
@@ -46,17 +44,10 @@ DAY = timedelta(days=1)
 
 
 @pytest.fixture(scope="module")
-def env(
-    postgres16: Server, lake: LakeCatalog, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[PipelineEnv]:
-    with postgres16.temporary_database("maintained") as source:
-        made = PipelineEnv(
-            source, lake.database, tmp_path_factory.mktemp("maintained"), source.name, lake=lake, session=spark
-        )
-        made.settings = own_names(source) | {"maintain": {"patience": "1s"}}
-        made.bootstrap(SHOP)
-        busy(made, 5)
-        yield made
+def env(new_pipeline: NewPipeline) -> PipelineEnv:
+    made = new_pipeline("maintained", SHOP, maintain={"patience": "1s"})
+    busy(made, 5)
+    return made
 
 
 def busy(env: PipelineEnv, rounds: int, changes: str = CHANGES) -> None:

@@ -2,10 +2,8 @@
 
 import shutil
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from penstock.errors import LedgerError, SourceError
 from penstock.flow.guards import record_errors
@@ -16,7 +14,8 @@ from penstock.flow.recover import run as recover
 from penstock.flow.verify.compare import compare
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Database, Server
-from tests.conftest import LakeCatalog, NewServer
+from tests.conftest import NewServer
+from tests.env_fixtures import Around
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.recovery import LANDED, LOST, SHOP, consume, equal, follows, recovered, shown, traces
 
@@ -208,19 +207,10 @@ def test_a_pipeline_that_was_never_bootstrapped_is_not_recovered(env16: Pipeline
 
 
 @pytest.fixture
-def own(
-    new_server: NewServer,
-    binaries16: Binaries,
-    postgres16: Server,
-    lake: LakeCatalog,
-    spark: SparkSession,
-    tmp_path: Path,
-) -> Iterator[PipelineEnv]:
+def own(new_server: NewServer, binaries16: Binaries, around: Around) -> Iterator[PipelineEnv]:
     """A pipeline on a server of its own, which the test may break."""
     server = new_server(binaries16, {"checkpoint_timeout": "1h"})
-    with postgres16.temporary_database(f"own_ledger{server.port}") as ledger:
-        source = Database(server, "postgres")
-        yield PipelineEnv(source, ledger, tmp_path / "landing", f"own{server.port}", lake=lake, session=spark)
+    yield from around.env_on(Database(server, "postgres"))
     server.remove()
 
 

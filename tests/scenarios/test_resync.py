@@ -5,11 +5,9 @@ import signal
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from penstock.errors import ConfigError, LedgerError, PenstockError, SourceError, Trouble
 from penstock.flow import status
@@ -18,8 +16,9 @@ from penstock.flow.load.run import Replay
 from penstock.flow.spark_job import SparkJob
 from penstock.source.session import SourceSession
 from stack.servers.binaries import Binaries
-from stack.servers.postgres import Database, Server
-from tests.conftest import HASTY, LakeCatalog, NewServer
+from stack.servers.postgres import Database
+from tests.conftest import HASTY, NewServer
+from tests.env_fixtures import Around
 from tests.pipeline_env import PipelineEnv, copy_without_spark
 from tests.scenarios.recovery import AFTER, LOST, SHOP, equal, follows, shown, traces
 
@@ -155,17 +154,10 @@ def test_wal_is_freed_while_a_copy_is_under_way(env16: PipelineEnv) -> None:
 
 @pytest.mark.slow
 def test_a_table_is_switched_though_its_source_stands_still(
-    new_server: NewServer,
-    binaries16: Binaries,
-    postgres16: Server,
-    lake: LakeCatalog,
-    spark: SparkSession,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    new_server: NewServer, binaries16: Binaries, around: Around, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server = new_server(binaries16, HASTY)
-    with postgres16.temporary_database("ledger_of_a_still_source") as ledger:
-        env = PipelineEnv(Database(server, "postgres"), ledger, tmp_path / "landing", "still", lake=lake, session=spark)
+    for env in around.env_on(Database(server, "postgres")):
         env.bootstrap(SHOP)
         follows(env)
         with stopped(env, "background writer"):
