@@ -131,7 +131,6 @@ def test_tables_schemas_types_and_labels_take_any_name(env: PipelineEnv, trigger
     for n, name in enumerate(SCHEMAS):
         env.sql(f"alter schema {quoted(name)} rename to s{n}; insert into s{n}.t values (78)")
     env.follow()
-    assert env.paused() == {}
-    assert compare(env.ctx).equal
+    assert env.wrong() == []
     with lake_reader(env.ctx.pipeline.lake.catalog, sql_catalog(env.ctx.catalog)) as lake:
         assert all(lake.table((env.name, "public", f"t{n}")) for n in range(len(TABLES)))
