@@ -1,15 +1,11 @@
 """Fixtures of scenarios and attacks: a database, a ledger and a namespace of the lake of the test's own."""
 
 import itertools
-import json
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
@@ -18,7 +14,7 @@ from penstock.cli import context
 from penstock.cli.app import app
 from stack.servers.postgres import Database, Server
 from tests.conftest import LakeCatalog
-from tests.pipeline_env import ROOT, PipelineEnv, connection, own_names
+from tests.pipeline_env import ROOT, PipelineEnv, own_names, spark_variables
 
 Command = Callable[..., Result]
 
@@ -80,18 +76,11 @@ def env18(postgres18: Server, around: Around) -> Iterator[PipelineEnv]:
 @pytest.fixture
 def penstock(env16: PipelineEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     """A function that runs `penstock` on the pipeline, with its settings of that moment; Spark runs in the tests' own session."""
-    places: dict[str, Any] = {"source": env16.source, "ledger": env16.ledger}
-    places["catalog"] = env16.lake.database if env16.lake else None
-    for name, place in places.items():
-        known = connection(place, name)
-        words = {"host": known.host, "port": known.port, "login": known.user, "password": known.password}
-        value = json.dumps({"conn_type": "postgres", "schema": known.database, **words})
-        monkeypatch.setenv(f"AIRFLOW_CONN_PENSTOCK_{name.upper()}", value)
+    for name, value in env16.connections().items():
+        monkeypatch.setenv(name, value)
     monkeypatch.setattr(context, "submitter", lambda ctx: env16.submit)
     monkeypatch.setenv("PENSTOCK_PIPELINES", str(tmp_path))
-    chosen = {"name": env16.name, "tables": {"include": ["public.*"]}, "landing": {"uri": str(env16.landing)}}
-    file = tmp_path / "pipeline.yaml"
-    file.write_text(yaml.safe_dump({**chosen, **env16.settings}))
+    file = env16.file(tmp_path)
 
     def run(verb: str, *options: str, pipeline: str | None = str(file)) -> Result:
         named = [] if pipeline is None else [pipeline]
@@ -105,11 +94,5 @@ def shell_with_spark(java_home: Path, spark_conf_dir: Path, tmp_path: Path) -> d
     """What a person's shell needs besides to submit to a Spark of its own."""
     library = tmp_path / "penstock.zip"
     package.build(ROOT, library)
-    return {
-        "JAVA_HOME": str(java_home),
-        "SPARK_CONF_DIR": str(spark_conf_dir),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_PYTHON": sys.executable,
-        "PENSTOCK_ZIP": str(library),
-        "AIRFLOW_CONN_PENSTOCK_SPARK": '{"conn_type": "spark", "host": "local[2]"}',
-    }
+    spark = {"PENSTOCK_ZIP": str(library), "AIRFLOW_CONN_PENSTOCK_SPARK": '{"conn_type": "spark", "host": "local[2]"}'}
+    return spark_variables(java_home, spark_conf_dir) | spark

@@ -7,6 +7,7 @@ under `spark-submit`; everything else is what a user runs.
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
+import yaml
 
 from penstock.config.connections import Connection
 from penstock.config.model import Pipeline
@@ -49,6 +51,19 @@ def connection(database: Any, conn_id: str) -> Connection:
     """Return a test database as Airflow would hand it to us."""
     server = database.server
     return Connection(conn_id, "127.0.0.1", server.port, "postgres", server.password, database.name)
+
+
+def airflow_connection(database: Any, **words: str) -> str:
+    """Return a test database as Airflow reads a connection from the environment."""
+    known = connection(database, "place")
+    fields = {"host": known.host, "port": known.port, "login": known.user, "password": known.password}
+    return json.dumps({"conn_type": "postgres", "schema": known.database, **fields, **words})
+
+
+def spark_variables(java_home: Path, conf: Path) -> dict[str, str]:
+    """Return what a shell needs to submit to a Spark of its own."""
+    spark = {"JAVA_HOME": str(java_home), "SPARK_CONF_DIR": str(conf), "PYSPARK_PYTHON": sys.executable}
+    return {**spark, "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
 def own_names(source: Any) -> dict[str, Any]:
@@ -266,6 +281,20 @@ class PipelineEnv:
             self.name,
         )
         return {name: count for name, count in found if count}
+
+    def file(self, folder: Path) -> Path:
+        """Write the pipeline's file, with its settings of this moment."""
+        settings = {"name": self.name, "tables": {"include": ["public.*"]}, "landing": {"uri": str(self.landing)}}
+        file = folder / "pipeline.yaml"
+        file.write_text(yaml.safe_dump({**settings, **self.settings}))
+        return file
+
+    def connections(self) -> dict[str, str]:
+        """Return the pipeline's connections as a shell has them."""
+        places = {"SOURCE": self.source, "LEDGER": self.ledger}
+        if self.lake is not None:
+            places["CATALOG"] = self.lake.database
+        return {f"AIRFLOW_CONN_PENSTOCK_{name}": airflow_connection(place) for name, place in places.items()}
 
     def to_json(self) -> str:
         """Return the coordinates with which another process can open the same pipeline, without Spark."""

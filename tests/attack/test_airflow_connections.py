@@ -1,6 +1,5 @@
 """Connections under Airflow go through the Postgres provider's own hook; real servers take what comes out of it."""
 
-import json
 import os
 import pickle
 import sys
@@ -24,6 +23,7 @@ from penstock.source.arrow import connect_arrow
 from stack import ports
 from stack.servers import lake_catalog
 from stack.servers.postgres import Database
+from tests.pipeline_env import airflow_connection
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,16 +55,7 @@ def define(database16: Database, monkeypatch: pytest.MonkeyPatch) -> Define:
     """Define the connection `src` in the environment, where Airflow and the command line both look."""
 
     def define(extra: Any = None, **fields: Any) -> None:
-        given = {
-            "conn_type": "postgres",
-            "host": "127.0.0.1",
-            "port": database16.server.port,
-            "login": "postgres",
-            "password": database16.server.password,
-            "schema": database16.name,
-            "extra": extra or {},
-        }
-        monkeypatch.setenv("AIRFLOW_CONN_SRC", json.dumps(given | fields))
+        monkeypatch.setenv("AIRFLOW_CONN_SRC", airflow_connection(database16, **{"extra": extra or {}, **fields}))
 
     return define
 

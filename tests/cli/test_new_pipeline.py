@@ -12,7 +12,7 @@ from penstock.cli.app import app
 from penstock.cli.options import Status
 from penstock.config.model import load_pipeline
 from stack.servers.postgres import Database
-from tests.pipeline_env import ROOT, connection
+from tests.pipeline_env import ROOT, airflow_connection
 
 SHOP = """
 create table customer (id int primary key, name text);
@@ -32,9 +32,7 @@ def init(database16: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     """Run `penstock init` with a connection to a database of the test's own, and a folder of its own."""
     for name in [name for name in os.environ if name.startswith("AIRFLOW_CONN_")]:
         monkeypatch.delenv(name)
-    known = connection(database16, "source")
-    words = {"host": known.host, "port": known.port, "login": known.user, "password": known.password}
-    monkeypatch.setenv("AIRFLOW_CONN_SHOP_DB", json.dumps({"conn_type": "postgres", "schema": known.database, **words}))
+    monkeypatch.setenv("AIRFLOW_CONN_SHOP_DB", airflow_connection(database16))
     monkeypatch.setenv("PENSTOCK_PIPELINES", str(tmp_path / "pipelines"))
     monkeypatch.setenv("PENSTOCK_HOME", str(ROOT))
 

@@ -12,7 +12,7 @@ from penstock.cli.app import app
 from penstock.cli.options import Status
 from penstock.config.dags import STARTED, WHEN
 from stack.servers.postgres import Database
-from tests.pipeline_env import ROOT, connection
+from tests.pipeline_env import ROOT, airflow_connection
 
 FILE = "name: shop\ntables: {include: [public.*]}\n"
 
@@ -27,11 +27,8 @@ def shop(database16: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("AIRFLOW__CORE__DAGS_FOLDER", str(ROOT / "dags"))
     monkeypatch.setenv("AIRFLOW__CORE__PLUGINS_FOLDER", str(ROOT / "plugins"))
     monkeypatch.delenv("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", raising=False)
-    known = connection(database16, "ledger")
-    words = {"host": known.host, "port": known.port, "login": known.user, "password": known.password}
-    given = json.dumps({"conn_type": "postgres", "schema": known.database, **words})
-    monkeypatch.setenv("AIRFLOW_CONN_PENSTOCK_LEDGER", given)
-    monkeypatch.setenv("AIRFLOW_CONN_PENSTOCK_SOURCE", given)
+    for name in ("LEDGER", "SOURCE"):
+        monkeypatch.setenv(f"AIRFLOW_CONN_PENSTOCK_{name}", airflow_connection(database16))
     (tmp_path / "pipelines").mkdir()
     (tmp_path / "pipelines" / "shop.yaml").write_text(FILE)
     return tmp_path

@@ -19,8 +19,9 @@ from penstock.engine.order import Resources
 from penstock.lake.names import identifier
 from penstock.source.text_rows import rendered
 from penstock.values.lake_types import MISFITS_COLUMN, mapping
-from stack.servers.postgres import Database, Server
+from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
+from tests.source.conftest import connection_to
 from tests.values.conftest import Source, pinned
 
 ORDERS = """
@@ -115,11 +116,6 @@ class Bench:
                 lambda table, columns: texts.rows(table.relations, columns, table.where, table.part),
                 lake.table(table.target, snapshot),
             )
-
-
-def connection_to(database: Database) -> Connection:
-    server = database.server
-    return Connection("penstock_source", "127.0.0.1", server.port, "postgres", server.password, database.name)
 
 
 @pytest.fixture(scope="module")

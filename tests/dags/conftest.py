@@ -1,6 +1,5 @@
 """A deployment as Airflow sees one: a pipeline file, connections, and a ledger that is a database of its own."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -52,20 +51,6 @@ def deployed(
         (tmp_path / "pipeline.yaml").write_text(PIPELINE.format(name=name, slot=name, landing=env.landing))
         monkeypatch.setenv("PENSTOCK_PIPELINES", str(tmp_path))
         monkeypatch.setenv("PENSTOCK_HOME", str(ROOT))
-        for conn_id, place in (("source", database16), ("ledger", ledger), ("catalog", lake.database)):
-            monkeypatch.setenv(f"AIRFLOW_CONN_PENSTOCK_{conn_id.upper()}", _connection(place))
+        for variable, value in env.connections().items():
+            monkeypatch.setenv(variable, value)
         yield env
-
-
-def _connection(database: Database) -> str:
-    server = database.server
-    return json.dumps(
-        {
-            "conn_type": "postgres",
-            "host": "127.0.0.1",
-            "port": server.port,
-            "login": "postgres",
-            "password": server.password,
-            "schema": database.name,
-        }
-    )

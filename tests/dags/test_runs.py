@@ -5,7 +5,6 @@ import json
 import logging
 import os
 import re
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -28,7 +27,7 @@ from stack.servers.binaries import Binaries
 from tests.dags.test_dags import ROOT, load
 from tests.flow.health.alert_receivers import http_receiver
 from tests.flow.health.oncall import OnCall
-from tests.pipeline_env import PipelineEnv, copy_without_spark
+from tests.pipeline_env import PipelineEnv, copy_without_spark, spark_variables
 
 
 def run(verb: str, env: PipelineEnv, **conf: Any) -> Any:
@@ -231,16 +230,10 @@ def with_spark(java_home: Path, spark_conf_dir: Path, folder: Path, monkeypatch:
     """Let Airflow submit to a Spark of its own."""
     library = folder / "penstock.zip"
     package.build(ROOT, library)
-    environment = {
-        "JAVA_HOME": java_home,
-        "SPARK_CONF_DIR": spark_conf_dir,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_PYTHON": sys.executable,
-        "PENSTOCK_ZIP": library,
-        "AIRFLOW_CONN_PENSTOCK_SPARK": '{"conn_type": "spark", "host": "local[2]"}',
-    }
-    for name, value in environment.items():
-        monkeypatch.setenv(name, str(value))
+    monkeypatch.setenv("PENSTOCK_ZIP", str(library))
+    monkeypatch.setenv("AIRFLOW_CONN_PENSTOCK_SPARK", '{"conn_type": "spark", "host": "local[2]"}')
+    for name, value in spark_variables(java_home, spark_conf_dir).items():
+        monkeypatch.setenv(name, value)
 
 
 @pytest.mark.slow

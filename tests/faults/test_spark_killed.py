@@ -3,8 +3,7 @@
 import logging
 import os
 import signal
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from penstock.flow.verify.compare import compare
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.oracle import at_source, landed
-from tests.pipeline_env import ROOT, PipelineEnv, copy_without_spark
+from tests.pipeline_env import ROOT, PipelineEnv, copy_without_spark, spark_variables
 from tests.scenarios.recovery import equal
 
 pytestmark = pytest.mark.slow
@@ -66,13 +65,7 @@ def submitting(
     java_home: Path, spark_conf_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Submit]:
     """A function that returns a way to submit; with `last_words` the JVM is killed once it has said them."""
-    environment: Mapping[str, str] = {
-        "JAVA_HOME": str(java_home),
-        "SPARK_CONF_DIR": str(spark_conf_dir),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_PYTHON": sys.executable,
-    }
-    for variable, value in environment.items():
+    for variable, value in spark_variables(java_home, spark_conf_dir).items():
         monkeypatch.setenv(variable, value)
     library = tmp_path / "penstock.zip"
     package.build(ROOT, library)

@@ -4,7 +4,6 @@ What is of the store pauses nothing and has its name; what is of one table pause
 """
 
 import logging
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
@@ -25,7 +24,7 @@ from stack.servers.postgres import Server
 from stack.spark import jars, spark_conf
 from tests.conftest import LakeCatalog
 from tests.faulty_store import DENIED, EXPIRED, FULL, INTERNAL, RESET, SLOW_DOWN, TOO_MANY, FaultyStore
-from tests.pipeline_env import ROOT, PipelineEnv
+from tests.pipeline_env import ROOT, PipelineEnv, spark_variables
 from tests.real_store import real_store
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]  # several applications a test, and the patience of clients
@@ -104,14 +103,7 @@ def desk(
     prefix = f"spark.sql.catalog.{spark_conf.CATALOG}.s3.retry"
     settings |= {f"{prefix}.num-retries": "3", f"{prefix}.min-wait-ms": "50", f"{prefix}.max-wait-ms": "100"}
     spark_conf.write_conf(tmp_path / "conf", settings)
-    known = {
-        **login,
-        "JAVA_HOME": str(java_home),
-        "SPARK_CONF_DIR": str(tmp_path / "conf"),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_PYTHON": sys.executable,
-    }
-    for variable, value in known.items():
+    for variable, value in {**login, **spark_variables(java_home, tmp_path / "conf")}.items():
         monkeypatch.setenv(variable, value)
     package.build(ROOT, tmp_path / "penstock.zip")
     name = f"trouble_{abs(hash(request.node.name)) % 10**6}"

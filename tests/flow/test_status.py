@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from typer.testing import CliRunner
 
 from penstock.cli.app import app
@@ -19,7 +18,6 @@ from penstock.flow.load import bootstrap
 from penstock.ledger.health import Finding
 from tests.env_fixtures import around, env16
 from tests.pipeline_env import PipelineEnv, copy_without_spark
-from tests.source.conftest import connection_to
 
 __all__ = ["around", "env16"]
 
@@ -39,18 +37,9 @@ def running(env16: PipelineEnv) -> PipelineEnv:
 @pytest.fixture
 def typed(env16: PipelineEnv, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A function that types `penstock status` on the pipeline; returns the exit status and what is printed."""
-    for name, place in {"source": env16.source, "ledger": env16.ledger}.items():
-        known = connection_to(place)
-        words = {"host": known.host, "port": known.port, "login": known.user, "password": known.password}
-        value = json.dumps({"conn_type": "postgres", "schema": known.database, **words})
-        monkeypatch.setenv(f"AIRFLOW_CONN_PENSTOCK_{name.upper()}", value)
-    file = tmp_path / "pipeline.yaml"
-    chosen = {
-        "name": env16.name,
-        "tables": {"include": ["public.*"]},
-        "landing": {"uri": str(env16.landing)},
-    }
-    file.write_text(yaml.safe_dump({**chosen, **env16.settings}))
+    for name, value in env16.connections().items():
+        monkeypatch.setenv(name, value)
+    file = env16.file(tmp_path)
 
     def run(*options: str) -> tuple[int, str]:
         done = CliRunner().invoke(app, ["status", str(file), *options])

@@ -1,7 +1,6 @@
 """The page in Airflow's own API application, over a real ledger; pipelines and users are the test's to choose."""
 
 import itertools
-import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,27 +9,20 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 
-from penstock.config.connections import Connection
 from penstock.ledger import Ledger
 from stack.servers.postgres import Database, Server
+from tests.ledger.conftest import connection_to
 from tests.page.airflow_rows import forget
 from tests.page.scenes import Scene
+from tests.pipeline_env import airflow_connection
 
 ROOT = Path(__file__).parents[2]
 _numbers = itertools.count(1)
 
 
-def connection_to(database: Database) -> Connection:
-    server = database.server
-    return Connection("penstock_ledger", "127.0.0.1", server.port, "postgres", server.password, database.name)
-
-
 def as_airflow_has_it(database: Database, conn_id: str = "penstock_ledger") -> dict[str, str]:
     """The connection to a ledger as Airflow reads it from the environment."""
-    server = database.server
-    words = {"conn_type": "postgres", "host": "127.0.0.1", "port": server.port, "schema": database.name}
-    secret = {"login": "postgres", "password": server.password}
-    return {f"AIRFLOW_CONN_{conn_id.upper()}": json.dumps(words | secret)}
+    return {f"AIRFLOW_CONN_{conn_id.upper()}": airflow_connection(database)}
 
 
 @pytest.fixture(scope="session")

@@ -65,13 +65,9 @@ def test_the_example_writes_each_day_once_it_is_complete_and_spark_reads_the_sam
     for number, (days, lines) in enumerate(((1, 2), (1, 0), (0, 3)), start=1):
         order(env16, number, today - timedelta(days=days) + timedelta(seconds=number), lines)
     env16.bootstrap()
-    assert env16.lake is not None
-    server = env16.lake.database.server
     monkeypatch.setenv("EXAMPLE_PIPELINE", env16.name)
     monkeypatch.setenv("EXAMPLE_FOLDER", str(tmp_path / "days"))
-    login = {"conn_type": "postgres", "host": "127.0.0.1", "port": server.port, "login": "postgres"}
-    login |= {"password": server.password, "schema": env16.lake.database.name}
-    monkeypatch.setenv("AIRFLOW_CONN_PENSTOCK_CATALOG", json.dumps(login))
+    monkeypatch.setenv("AIRFLOW_CONN_PENSTOCK_CATALOG", env16.connections()["AIRFLOW_CONN_PENSTOCK_CATALOG"])
     monkeypatch.setenv("AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST", json.dumps(BUNDLES))
     example, by_spark = load("orders_by_day"), load("orders_by_day_spark")
     yesterday = str((today - timedelta(days=1)).date())

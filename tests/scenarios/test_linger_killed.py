@@ -4,7 +4,6 @@ The orphaned application ends because its orders are not renewed any more; the n
 """
 
 import itertools
-import json
 import os
 import signal
 import subprocess
@@ -15,13 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import yaml
 
 from penstock.flow.verify.compare import compare
 from penstock.landing import layout
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
-from tests.pipeline_env import ROOT, PipelineEnv, connection
+from tests.pipeline_env import ROOT, PipelineEnv
 from tests.scenarios.lingering import lingering_pipeline
 from tests.waiting import wait_until
 
@@ -89,16 +87,8 @@ def env(postgres16: Server, lake: LakeCatalog, tmp_path: Path) -> Iterator[Pipel
 
 @pytest.fixture
 def merge(env: PipelineEnv, shell_with_spark: dict[str, str], tmp_path: Path) -> Merge:
-    assert env.lake is not None
-    file = tmp_path / "pipeline.yaml"
-    chosen = {"name": env.name, "tables": {"include": ["public.*"]}, "landing": {"uri": str(env.landing)}}
-    file.write_text(yaml.safe_dump({**chosen, **env.settings}))
-    environment = os.environ | shell_with_spark | {"PYTHONPATH": f"{ROOT / 'plugins'}"}
-    for name, place in (("source", env.source), ("ledger", env.ledger), ("catalog", env.lake.database)):
-        known = connection(place, name)
-        words = {"host": known.host, "port": known.port, "login": known.user, "password": known.password}
-        value = json.dumps({"conn_type": "postgres", "schema": known.database, **words})
-        environment[f"AIRFLOW_CONN_PENSTOCK_{name.upper()}"] = value
+    file = env.file(tmp_path)
+    environment = os.environ | shell_with_spark | env.connections() | {"PYTHONPATH": f"{ROOT / 'plugins'}"}
     return Merge([sys.executable, "-m", "penstock.cli", "merge", str(file)], environment, tmp_path / "lingering.log")
 
 

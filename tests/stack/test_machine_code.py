@@ -1,16 +1,14 @@
 """The decoder is compiled once: whoever starts the process finds the machine code that the set-up has made."""
 
-import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 from penstock.wire import machine_code
-from tests.pipeline_env import ROOT, PipelineEnv, connection
+from tests.pipeline_env import ROOT, PipelineEnv
 
 STATS = """
 from penstock.wire import columnar, passes
@@ -58,19 +56,7 @@ def test_the_command_line_captures_without_the_stacks_environment_and_compiles_n
     env16.source.execute("create table t (id int primary key, v text)")
     env16.begin()
     env16.source.execute("insert into t select n, 'v' from generate_series(1, 1000) n")
-    file = tmp_path / "pipeline.yaml"
-    chosen = {
-        "name": env16.name,
-        "tables": {"include": ["public.*"]},
-        "landing": {"uri": str(env16.landing)},
-    }
-    file.write_text(yaml.safe_dump({**chosen, **env16.settings}))
-    shell = {"HOME": str(tmp_path)}
-    for name, place in (("SOURCE", env16.source), ("LEDGER", env16.ledger)):
-        known = connection(place, name)
-        words = {"host": known.host, "port": known.port, "login": known.user, "password": known.password}
-        value = json.dumps({"conn_type": "postgres", "schema": known.database, **words})
-        shell[f"AIRFLOW_CONN_PENSTOCK_{name}"] = value
+    file, shell = env16.file(tmp_path), {"HOME": str(tmp_path), **env16.connections()}
     before, next_to_source = compiled(ROOT / ".local" / "numba"), compiled(ROOT / "plugins")
 
     said = subprocess.run(

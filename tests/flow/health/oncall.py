@@ -4,7 +4,6 @@ Commands and SQL come from the page itself: fenced blocks, and what stands in ba
 cannot be done.
 """
 
-import json
 import os
 import re
 import subprocess
@@ -12,13 +11,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import yaml
-
 from penstock.cli.options import Status
 from stack.paths import Project
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Database
-from tests.pipeline_env import PipelineEnv, connection
+from tests.pipeline_env import PipelineEnv
 
 ROOT = Project.here().root
 
@@ -106,17 +103,10 @@ class OnCall:
 
     def shell(self) -> dict[str, str]:
         """Return the environment of the person's shell: the pipeline's file, as it is now, and its connections."""
-        settings = {"name": self.env.name, "tables": {"include": ["public.*"]}, **self.env.settings}
-        (self.home / "pipeline.yaml").write_text(
-            yaml.safe_dump({**settings, "landing": {"uri": str(self.env.landing)}})
-        )
-        places = {"SOURCE": self.env.source, "LEDGER": self.env.ledger}
-        if self.env.lake is not None:
-            places["CATALOG"] = self.env.lake.database
-        variables = {f"AIRFLOW_CONN_PENSTOCK_{name}": _airflow(place) for name, place in places.items()}
+        self.env.file(self.home)
         path = os.pathsep.join([str(self.programs.folder), str(ROOT / "bin"), os.environ["PATH"]])
         ours = {"PENSTOCK_PIPELINES": str(self.home), "PATH": path, "COLUMNS": "400"}
-        return {**os.environ, **variables, **self.variables, **ours}
+        return {**os.environ, **self.env.connections(), **self.variables, **ours}
 
     @staticmethod
     def _run(command: list[str], environment: Mapping[str, str], typed: str | None = None) -> str:
@@ -127,9 +117,3 @@ class OnCall:
         looked = (Status.DONE, Status.FOUND, *([Status.DECIDE] if command[-1].startswith("penstock status") else []))
         assert done.returncode in looked, f"{command}\n{typed or ''}\n{shown}"
         return shown
-
-
-def _airflow(database: Database) -> str:
-    known = connection(database, "place")
-    words = {"host": known.host, "port": known.port, "login": known.user, "password": known.password}
-    return json.dumps({"conn_type": "postgres", "schema": known.database, **words})

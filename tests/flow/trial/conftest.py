@@ -2,7 +2,6 @@
 
 import importlib.util
 import itertools
-import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -18,7 +17,7 @@ from stack.servers.binaries import Binaries
 from stack.servers.postgres import Database, Server
 from stack.servers.postgres_user import Account
 from tests.conftest import HASTY, NewServer
-from tests.pipeline_env import connection
+from tests.pipeline_env import airflow_connection
 
 SCHEMA = """
 create type mood as enum ('calm', 'cross');
@@ -113,10 +112,7 @@ def lead(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """A function that defines a connection in the environment, as a shell has it."""
 
     def define(name: str, place: Database, **words: str) -> None:
-        known = connection(place, name)
-        fields = {"host": known.host, "port": known.port, "login": known.user, "password": known.password}
-        value = json.dumps({"conn_type": "postgres", "schema": known.database, **fields, **words})
-        monkeypatch.setenv(f"AIRFLOW_CONN_{name.upper()}", value)
+        monkeypatch.setenv(f"AIRFLOW_CONN_{name.upper()}", airflow_connection(place, **words))
 
     return define
 

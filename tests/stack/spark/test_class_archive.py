@@ -2,14 +2,13 @@
 
 import os
 import subprocess
-import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from stack.paths import Project
 from stack.spark import class_archive, java, spark_conf
+from tests.pipeline_env import spark_variables
 
 PROGRAM = "from pyspark.sql import SparkSession; print('rows', SparkSession.builder.getOrCreate().range(7).count())"
 
@@ -29,13 +28,7 @@ def submitted(java_home: Path, conf: Path, folder: Path, java_options: str) -> s
     """Run a small application with Java options of its own; return all that it printed."""
     program = folder / "program.py"
     program.write_text(PROGRAM)
-    environment: Mapping[str, str] = {
-        **os.environ,
-        "JAVA_HOME": str(java_home),
-        "SPARK_CONF_DIR": str(conf),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYSPARK_PYTHON": sys.executable,
-    }
+    environment = {**os.environ, **spark_variables(java_home, conf)}
     command = [str(spark_conf.home() / "bin" / "spark-submit"), "--driver-java-options", java_options, str(program)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
