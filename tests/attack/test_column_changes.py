@@ -9,6 +9,7 @@ from penstock.flow.load.run import Replay
 from penstock.flow.merge import publish as publishing
 from penstock.flow.merge import run as merge
 from penstock.flow.verify.compare import compare
+from tests.dying import dying
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios import changelogs
 from tests.scenarios.stories import quoted
@@ -222,20 +223,15 @@ def test_a_replay_and_a_resync_read_windows_of_every_version(env16: PipelineEnv,
     ids=["of columns", "of two keys"],
 )
 def test_a_merge_that_dies_after_spark_or_in_the_publish_leaves_the_table_as_it_was_and_is_made_again(
-    env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch, made: str, change: str
+    env16: PipelineEnv, made: str, change: str
 ) -> None:
-    def dies(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
     env16.bootstrap(made)
     before = sorted(env16.lake_rows("t"))
     env16.land(change)
 
     for owner, step in ((merge, "publish"), (publishing, "_published")):
-        with monkeypatch.context() as patched:
-            patched.setattr(owner, step, dies)
-            with pytest.raises(KeyboardInterrupt):
-                env16.merge()
+        with dying(owner, step):
+            env16.merge()
         assert sorted(env16.lake_rows("t")) == before
 
     env16.merge()

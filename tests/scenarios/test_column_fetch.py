@@ -1,12 +1,12 @@
 """Changes that leave only some columns' values open: these are fetched under a snapshot, and the table goes on in one cut."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from penstock.flow.load import read as reading
 from penstock.ledger.loads import Loads
+from tests.dying import dying
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin
 from tests.scenarios.recovery import equal
@@ -67,10 +67,6 @@ def test_what_is_not_exact_by_columns_waits_for_a_whole_copy(env16: PipelineEnv)
     assert {table.name: table.remedy == "read" for table in env16.tables} == dict.fromkeys(KEPT_WHOLE, False)
 
 
-class KilledError(Exception):
-    """Stand for the end of a process."""
-
-
 STEPS = (
     (Loads, "start_reads", "before"),
     (Loads, "start_reads", "after"),
@@ -85,19 +81,15 @@ insert into t (id, a) select (select max(abs(id)) from t) + i, 'more' from gener
 
 
 @pytest.mark.slow
-def test_a_fetch_that_ended_anywhere_is_begun_again_while_the_table_changes(
-    env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fetch_that_ended_anywhere_is_begun_again_while_the_table_changes(env16: PipelineEnv) -> None:
     env16.sql("create table t (id int primary key, a text, b text); alter table t alter column b set storage external")
     env16.bootstrap("insert into t select i, 'a' || i, repeat('b', 4000) from generate_series(1, 60) i")
 
     for number, (place, name, when) in enumerate(STEPS):
         env16.sql(MOVED.format(number))
         env16.land(f"alter table t alter column a type text using a || '{number}'; {MOVED.format(number + 1)}")
-        with monkeypatch.context() as patched:
-            patched.setattr(place, name, killed(getattr(place, name), when))
-            with pytest.raises(KilledError):
-                assert env16.wake()
+        with dying(place, name, when):
+            env16.wake()
         env16.sql(MOVED.format(number))
         env16.maintain()
         env16.follow()
@@ -139,12 +131,3 @@ def test_a_table_that_changes_while_its_columns_are_read_goes_on_exactly(
     equal(env16)
     assert next(meanwhile, None) is None, "the table that was altered meanwhile was read twice"
     assert {table.state for table in env16.tables} == {"ready"}
-
-
-def killed(step: Callable[..., Any], when: str) -> Callable[..., Any]:
-    def stopped(*arguments: Any, **options: Any) -> Any:
-        if when == "after":
-            step(*arguments, **options)
-        raise KilledError
-
-    return stopped

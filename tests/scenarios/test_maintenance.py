@@ -32,7 +32,9 @@ from penstock.flow.spark_job import SparkJob
 from penstock.flow.verify.compare import compare
 from penstock.jobs.maintenance_plan import TableReport
 from penstock.lake.ddl import CUTS_TABLE
+from penstock.ledger.maintenance import Maintenance
 from penstock_spark import maintain as maintaining
+from tests.dying import dying
 from tests.faults.conftest import NewPipeline
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.maintained import CHANGES, SHOP, folder, iceberg, snapshots
@@ -224,9 +226,7 @@ def test_a_table_with_a_foreign_commit_is_left_alone_and_named(env: PipelineEnv)
 
 
 @pytest.mark.slow
-def test_tables_that_made_way_are_dropped_with_their_files_when_their_time_is_over(
-    env: PipelineEnv, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tables_that_made_way_are_dropped_with_their_files_when_their_time_is_over(env: PipelineEnv) -> None:
     for name in ("a", "b"):
         env.spark.sql(f"create namespace if not exists lake.{env.name}._penstock_era0")
         env.spark.sql(f"create table lake.{env.name}._penstock_era0.{name} using iceberg as select 1 as id")
@@ -254,10 +254,8 @@ def test_tables_that_made_way_are_dropped_with_their_files_when_their_time_is_ov
         "update penstock.old_table set seen_at = seen_at - interval '8 days' where pipeline = %s", env.name
     )
 
-    with monkeypatch.context() as patched:
-        patched.setattr(maintaining, "replace", Killed.now)  # of the first one, dropped with its files and not reported
-        with pytest.raises(Killed):
-            env.maintain()
+    with dying(maintaining, "replace"):  # of the first one, dropped with its files and not reported
+        env.maintain()
     assert not {"a", "b"} <= names()
     report, _ = maintained(env)
     assert {"a", "b", "removed"} == {old.table for old in report.lake.dropped}
@@ -294,24 +292,12 @@ def test_an_unknown_table_is_refused_before_any_work(env: PipelineEnv) -> None:
 # --- killed, doubled, with merges --------------------------------------------------------------------
 
 
-class Killed(BaseException):
-    """Stand for the end of the process: nothing of ours catches it."""
-
-    @classmethod
-    def now(cls, *_: Any, **__: Any) -> Any:
-        raise cls
-
-
 @pytest.mark.slow
-def test_a_table_that_was_compacted_unnoticed_twice_is_still_ours(
-    env: PipelineEnv, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_that_was_compacted_unnoticed_twice_is_still_ours(env: PipelineEnv) -> None:
     busy(env, 1, f"{CHANGES} update still set note = note || '+' where id < 20")
     for _ in range(2):
-        with monkeypatch.context() as patched:  # Spark's work is done, and the ledger never hears of it
-            patched.setattr("penstock.ledger.maintenance.Maintenance.move_compacted", Killed.now)
-            with pytest.raises(Killed):
-                env.maintain()
+        with dying(Maintenance, "move_compacted"):  # Spark's work is done, and the ledger never hears of it
+            env.maintain()
     env.merge(force=True)
     busy(env, 1, f"{CHANGES} update still set note = note || '+' where id < 20")
     assert equal(env)
