@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -124,6 +124,16 @@ class PipelineEnv:
             {},
             self.lines.append,
         )
+
+    def logged_in(self, conn_id: str = "penstock_source", **login: str) -> Context:
+        """Return a context with another login for one of the pipeline's connections."""
+        ctx = self.ctx
+
+        def resolve(asked: str) -> Connection:
+            found = ctx.connections(asked)
+            return replace(found, **login) if asked == conn_id else found
+
+        return replace(ctx, connections=resolve)
 
     def begin(self, statements: str = "") -> None:
         """Let the source do this, and copy it without Spark, as the bootstrap DAG does before the first cut."""

@@ -118,15 +118,10 @@ def live(env: PipelineEnv) -> None:
 
 def fail(env: PipelineEnv) -> None:
     """Fail to log in, with a secret that is almost right."""
-    ctx = env.ctx
     for conn_id, kind in (("penstock_source", SourceError), ("penstock_ledger", LedgerError)):
-
-        def mistaken(asked: str, wrong: str = conn_id) -> Connection:
-            found = ctx.connections(asked)
-            return replace(found, password=found.password + "?") if asked == wrong else found
-
+        almost = env.ctx.connections(conn_id).password + "?"
         with pytest.raises(kind) as refused:
-            capture.capture(replace(ctx, connections=mistaken))
+            capture.capture(env.logged_in(conn_id, password=almost))
         assert_silent({"error": f"{refused.value!r} {refused.value}"})
 
 

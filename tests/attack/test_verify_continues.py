@@ -1,7 +1,6 @@
 """A table that cannot be read is one finding of a verification; every other table is compared, and the run says both."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 from penstock.compare.fingerprint import Fingerprint
 from penstock.compare.lake_reader import lake_reader, sql_catalog
 from penstock.compare.report import ComparedTable, Comparison, TableComparison
-from penstock.config.connections import Connection
 from penstock.errors import LakeError
 from penstock.flow.context import Context
 from penstock.flow.verify import compare
@@ -58,13 +56,7 @@ def as_reader(env: PipelineEnv) -> Context:
         f"grant select on all tables in schema public to reader_{env.name};"
         f"revoke all on {LOCKED_OUT} from reader_{env.name}"
     )
-    ctx = env.ctx
-
-    def resolve(conn_id: str) -> Connection:
-        found = ctx.connections(conn_id)
-        return replace(found, user=f"reader_{env.name}") if conn_id == "penstock_source" else found
-
-    return replace(ctx, connections=resolve)
+    return env.logged_in(user=f"reader_{env.name}")
 
 
 def begin(env: PipelineEnv, names: tuple[str, ...]) -> None:

@@ -1,10 +1,7 @@
 """With the event trigger at the source every version of a table is known: what is ambiguous without it costs no copy."""
 
-from dataclasses import replace
-
 import pytest
 
-from penstock.config.connections import Connection
 from penstock.flow.capture import run as capture
 from penstock.flow.context import Context
 from penstock.flow.verify.compare import compare
@@ -177,13 +174,7 @@ def as_reader(env: PipelineEnv) -> Context:
     env.sql(
         f"create role {role} login replication password '{password}'; grant select on all tables in schema public to {role}"
     )
-    ctx = env.ctx
-
-    def resolve(conn_id: str) -> Connection:
-        found = ctx.connections(conn_id)
-        return replace(found, user=role) if conn_id == "penstock_source" else found
-
-    return replace(ctx, connections=resolve)
+    return env.logged_in(user=role)
 
 
 @pytest.mark.slow

@@ -2,13 +2,11 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 import typer
 
 from penstock.cli.app import app
-from penstock.config.connections import Connection
 from penstock.errors import SourceError, Trouble
 from penstock.flow.context import Context
 from penstock.flow.load import bootstrap
@@ -86,13 +84,7 @@ def adopting(env16: PipelineEnv) -> Iterator[tuple[PipelineEnv, Context]]:
         f"grant select on all tables in schema public to {role}; create publication {env.ctx.pipeline.publication} for table t"
     )
     env.settings["source"]["adopt"] = True
-    known = env.ctx.connections
-
-    def connections(conn_id: str) -> Connection:
-        found = known(conn_id)
-        return replace(found, user=role, password="of the role") if conn_id == "penstock_source" else found
-
-    ctx = replace(env.ctx, connections=connections)
+    ctx = env.logged_in(user=role, password="of the role")
     bootstrap.prepare(ctx)
     bootstrap.copy(ctx, copy_without_spark)
     yield env, ctx

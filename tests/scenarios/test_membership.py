@@ -2,12 +2,10 @@
 
 import re
 import threading
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from penstock.config.connections import Connection
 from penstock.errors import SourceError, Trouble
 from penstock.flow import check as preflight
 from penstock.flow import status as status_flow
@@ -201,28 +199,23 @@ def test_a_role_that_does_not_own_a_table_says_once_what_its_owner_must_run(env:
     role, name = f"reader_{env.source.name}", env.ctx.pipeline.publication
     env.sql(f"create role {role} superuser login password 'of the role'; alter publication {name} owner to {role}")
     env.sql(f"alter role {role} nosuperuser replication; grant select on all tables in schema public to {role}")
-    found = env.ctx.connections
-
-    def connections(conn_id: str) -> Connection:
-        known = found(conn_id)
-        return replace(known, user=role, password="of the role") if conn_id == "penstock_source" else known
-
+    login = {"user": role, "password": "of the role"}
     try:
         env.sql('create table "Their Own" (id int primary key)')
         for _ in range(2):
-            capture.capture(replace(env.ctx, connections=connections))
+            capture.capture(env.logged_in(**login))
         assert members(env) == {"t"}
         (message,) = messages(env, "publication-differs")
         assert "this role does not own every table" in message
         statement = message.rpartition("let its owner run: ")[2]
         assert statement == f'alter publication "{name}" add table only "public"."Their Own"'
         env.sql(statement)
-        capture.capture(replace(env.ctx, connections=connections))
+        capture.capture(env.logged_in(**login))
         assert states(env) == {"t": "paused", "Their Own": "waiting"}
         assert "its owner is another" in messages(env, "publication-changed")[0]
 
         env.sql(f"create table theirs (id int primary key); alter publication {name} owner to postgres")
-        capture.capture(replace(env.ctx, connections=connections))
+        capture.capture(env.logged_in(**login))
         assert "this role does not own it" in messages(env, "publication-differs")[-1]
     finally:
         env.sql(f"drop owned by {role}; drop role {role}")
