@@ -1,7 +1,9 @@
-"""The one loop in which tests wait for another process, a thread or a clock."""
+"""The one loop in which tests wait for another process, a thread or a clock, and the one way to let threads work meanwhile."""
 
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 
 def wait_until(happened: Callable[[], object], what: str = "", *, seconds: float = 120, pause: float = 0.05) -> None:
@@ -10,3 +12,26 @@ def wait_until(happened: Callable[[], object], what: str = "", *, seconds: float
     while not happened():
         assert time.monotonic() < deadline, f"expected within {seconds:.0f} s: {what or 'what the test waits for'}"
         time.sleep(pause)
+
+
+@contextmanager
+def at_work(*works: Callable[[Callable[[float], bool]], None]) -> Iterator[None]:
+    """Let threads work until the block ends, which each asks for while it waits; an error of theirs fails the test."""
+    stop, failed = threading.Event(), list[BaseException]()
+
+    def run(work: Callable[[Callable[[float], bool]], None]) -> None:
+        try:
+            work(stop.wait)
+        except BaseException as error:  # told by the test
+            failed.append(error)
+
+    threads = [threading.Thread(target=run, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert not failed, failed

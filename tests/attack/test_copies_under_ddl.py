@@ -53,17 +53,15 @@ DDL = {
 FAST = ("truncate and refill", "another of its name", "column dropped", "leaf truncated and refilled", "leaf dropped")
 
 
-def once(env: PipelineEnv, statement: str, during: str = "copy_tables") -> Callable[[SparkJob], None]:
-    """Return a Spark that meets this statement when its first copy begins."""
-    left = [statement]
+def once(env: PipelineEnv, statement: str, times: int = 1) -> Callable[[SparkJob], None]:
+    """Return a Spark that meets this statement when its first copy begins, or so many of them do."""
+    left = [statement] * times
 
     def submit(job: SparkJob) -> None:
-        if left and job.application.stem == during:
+        copies = job.application.stem == "copy_tables"
+        if left and copies:
             env.sql(left.pop())
-        if job.application.stem == "copy_tables":
-            copy_without_spark(job)
-        else:
-            env.submit(job)
+        (copy_without_spark if copies else env.submit)(job)
 
     return submit
 
@@ -85,15 +83,6 @@ def source(env: PipelineEnv) -> dict[str, Counter[tuple[str | None, ...]]]:
     name = env.ctx.pipeline.publication
     tables = env.sql(f"select schemaname, tablename from pg_publication_tables where pubname = '{name}'")
     return {f"{schema}.{table}": multiset_at_source(env, f'{schema}"."{table}') for schema, table in tables}
-
-
-def changing(env: PipelineEnv, statement: str) -> Callable[[SparkJob], None]:
-    """Return a Spark that meets this statement whenever a copy begins."""
-
-    def submit(job: SparkJob) -> None:
-        once(env, statement)(job)
-
-    return submit
 
 
 def paused(env: PipelineEnv) -> dict[str, str | None]:
@@ -243,7 +232,7 @@ def test_a_table_that_never_stands_still_is_paused_with_the_reason_and_the_other
     env16.sql(TABLES)
     bootstrap.prepare(env16.ctx)
 
-    bootstrap.copy(env16.ctx, changing(env16, "truncate t; insert into t values (1, 'again')"))
+    bootstrap.copy(env16.ctx, once(env16, "truncate t; insert into t values (1, 'again')", times=99))
     env16.merge()
 
     assert states(env16) == {"t": "paused", "other": "ready", "m": "ready"}
@@ -261,7 +250,7 @@ def test_a_table_that_never_stands_still_is_paused_with_the_reason_and_the_other
     env16.sql("drop table gone")
 
     with pytest.raises(SourceError, match=r"\[table-rewritten\].*public\.never.*run again"):
-        rebuild.resync(env16.ctx, None, changing_with_spark(env16, "truncate never; insert into never values (2)"))
+        rebuild.resync(env16.ctx, None, once(env16, "truncate never; insert into never values (2)", times=99))
 
     env16.follow()
     assert states(env16) | {"never": "waiting"} == states(env16)
@@ -295,14 +284,3 @@ def test_the_first_cut_shows_no_table_as_an_older_snapshot_sees_it_after_truncat
 
     equal(env16)
     assert set(states(env16).values()) == {"ready"}
-
-
-def changing_with_spark(env: PipelineEnv, statement: str) -> Callable[[SparkJob], None]:
-    """Return a Spark that meets this statement whenever a copy begins, and builds tables as well."""
-
-    def submit(job: SparkJob) -> None:
-        if job.application.stem == "copy_tables":
-            env.sql(statement)
-        env.submit(job)
-
-    return submit

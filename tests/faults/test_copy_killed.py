@@ -7,10 +7,10 @@ count once. Two writers change all tables before, during and after the kill, one
 import itertools
 import random
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
-from threading import Event, Thread
 
 import pytest
 
@@ -23,6 +23,7 @@ from tests.faults.harness import killed, start
 from tests.faults.oracle import at_source, landed, landed_multiset, multiset_at_source
 from tests.faults.steps import Step, called, slow
 from tests.pipeline_env import PipelineEnv, copy_without_spark, wait_for
+from tests.waiting import at_work
 
 STEPS = [
     (Step.SLOT_CREATED, "after", 1),
@@ -109,31 +110,17 @@ def transaction(writer: int, number: int) -> str:
     """
 
 
-@contextmanager
-def writers(env: PipelineEnv) -> Iterator[None]:
-    """Keep two writers busy during the block; an error of theirs fails the test."""
-    stop, failed = Event(), []
+def writers(env: PipelineEnv) -> AbstractContextManager[None]:
+    """Keep two writers busy during the block."""
 
-    def work(writer: int) -> None:
-        try:
-            with env.source.connect() as conn:
-                for number in _numbers:
-                    conn.execute(transaction(writer, number).encode())
-                    if stop.wait(0.01):
-                        return
-        except BaseException as error:
-            failed.append(error)
+    def work(writer: int, stopped: Callable[[float], bool]) -> None:
+        with env.source.connect() as conn:
+            for number in _numbers:
+                conn.execute(transaction(writer, number).encode())
+                if stopped(0.01):
+                    return
 
-    threads = [Thread(target=work, args=(writer,)) for writer in (0, 1)]
-    for thread in threads:
-        thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
-    assert not failed, failed
+    return at_work(partial(work, 0), partial(work, 1))
 
 
 def begin(env: PipelineEnv) -> None:

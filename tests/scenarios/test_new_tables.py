@@ -1,8 +1,8 @@
 """Tables join and leave under load, and the lake shows it: equal at the end, by the comparison that shares nothing."""
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import pytest
 
@@ -10,6 +10,7 @@ from penstock.flow.load import run as rebuild
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import members, states
 from tests.scenarios.recovery import equal
+from tests.waiting import at_work
 
 pytestmark = pytest.mark.spark
 
@@ -24,28 +25,16 @@ update {0} set id = -id where id = (select min(id) from {0} where id > 0);
 """
 
 
-@contextmanager
-def under_load(env: PipelineEnv, *tables: str) -> Iterator[None]:
+def under_load(env: PipelineEnv, *tables: str) -> AbstractContextManager[None]:
     """Let another session write to these tables, in transactions of several statements, until the block ends."""
-    stop, wrong = threading.Event(), list[BaseException]()
 
-    def write() -> None:
-        try:
-            with env.source.connect() as conn:
-                while not stop.wait(0.05):
-                    for table in tables:
-                        conn.execute(f"begin; {CHANGES.format(table)} commit".encode())
-        except BaseException as error:  # told by the test
-            wrong.append(error)
+    def write(stopped: Callable[[float], bool]) -> None:
+        with env.source.connect() as conn:
+            while not stopped(0.05):
+                for table in tables:
+                    conn.execute(f"begin; {CHANGES.format(table)} commit".encode())
 
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        writer.join()
-    assert not wrong, wrong
+    return at_work(write)
 
 
 def copy_new(env: PipelineEnv) -> None:

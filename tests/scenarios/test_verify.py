@@ -2,7 +2,8 @@
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from penstock.flow.load import run as rebuild
 from penstock.flow.spark_job import SparkJob
 from penstock.flow.verify.run import require_equal, verify
 from tests.pipeline_env import PipelineEnv
+from tests.waiting import at_work
 
 pytestmark = pytest.mark.spark
 
@@ -38,47 +40,31 @@ DAMAGED = ("lost", "extra", "value", "void", "misfit", "intact")
 @contextmanager
 def written_to(env: PipelineEnv) -> Iterator[None]:
     """Let two writers change the source until the block ends; when it begins, both have."""
-    stop, begun = threading.Event(), threading.Barrier(3, timeout=60)
+    begun = threading.Barrier(3, timeout=60)
 
-    def write(number: int) -> None:
+    def write(number: int, stopped: Callable[[float], bool]) -> None:
         with env.source.connect() as connection:
             connection.autocommit = True
             connection.execute(STEP.format(number))
             begun.wait()
-            while not stop.wait(0.05):
+            while not stopped(0.05):
                 number += 2
                 connection.execute(STEP.format(number))
 
-    with _running(stop, *(lambda first=first: write(first) for first in (1, 2))):  # type: ignore[misc]
+    with at_work(partial(write, 1), partial(write, 2)):
         begun.wait()
         yield
 
 
-@contextmanager
-def scheduled(env: PipelineEnv) -> Iterator[None]:
+def scheduled(env: PipelineEnv) -> AbstractContextManager[None]:
     """Capture and merge again and again, as two DAGs would, until the block ends."""
-    stop = threading.Event()
 
-    def repeat(work: Callable[[], object]) -> None:
-        while not stop.wait(0.2):
+    def repeat(work: Callable[[], object], stopped: Callable[[float], bool]) -> None:
+        while not stopped(0.2):
             with suppress(SourceError):  # the verification may be capturing just now
                 work()
 
-    with _running(stop, lambda: repeat(env.capture), lambda: repeat(env.merge)):
-        yield
-
-
-@contextmanager
-def _running(stop: threading.Event, *bodies: Callable[[], None]) -> Iterator[None]:
-    threads = [threading.Thread(target=body) for body in bodies]
-    for thread in threads:
-        thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
+    return at_work(partial(repeat, env.capture), partial(repeat, env.merge))
 
 
 def verified(env: PipelineEnv, **options: Any) -> Comparison:
