@@ -1,8 +1,7 @@
 """A slot is dropped only by whom it belongs to: what Penstock did not make it leaves alone, whatever its name."""
 
-import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 
@@ -11,6 +10,7 @@ from penstock.flow.load import bootstrap
 from penstock.flow.recover import run as recover
 from penstock.flow.recover.teardown import teardown
 from stack.servers.postgres import Server
+from tests.flow.health.conftest import streaming
 from tests.pipeline_env import PipelineEnv, copy_without_spark, wait_for
 from tests.scenarios.recovery import consume
 
@@ -118,29 +118,12 @@ def test_a_slot_that_another_session_reads_is_not_dropped(env16: PipelineEnv) ->
 @contextmanager
 def reading(env: PipelineEnv) -> Iterator[None]:
     """Hold the slot as a consumer of the replication protocol does."""
-    name, server = env.ctx.pipeline, env.source.server
-    options = ["-o", "proto_version=1", "-o", f"publication_names={name.publication}"]
-    command = [
-        str(server.binaries.program("pg_recvlogical")),
-        "-d",
-        env.source.name,
-        "--slot",
-        name.slot,
-        "--start",
-        "-f",
-        "-",
-        *options,
-    ]
-    environment = server.environment(env.source.name)
+    name = env.ctx.pipeline
     active = f"select active from pg_replication_slots where slot_name = '{name.slot}'"
-    with (
-        env.source.connect() as watching,
-        subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) as reader,
-    ):
-        wait_for(watching, active)
-        yield
-        reader.terminate()
-        reader.wait()
+    with env.source.connect() as watching:
+        with closing(streaming(env.source, name.slot, name.publication)):
+            wait_for(watching, active)
+            yield
         wait_for(watching, f"select not ({active})")
 
 

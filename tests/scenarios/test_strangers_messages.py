@@ -1,8 +1,6 @@
 """A role that may only connect writes logical messages: nothing stops, and no table is followed on his word."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import psycopg
@@ -15,6 +13,7 @@ from penstock.source import ddl_trigger, session
 from tests.faults.oracle import at_source, landed
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin
+from tests.source.test_told_proof import guest
 
 STOPPING = [
     '{"version":4,"oid":1e400,"trigger":"","gone":true}',
@@ -24,19 +23,6 @@ STOPPING = [
     "[" * 100_000,
     "",
 ]
-
-
-@contextmanager
-def stranger(env: PipelineEnv) -> Iterator[psycopg.Connection[Any]]:
-    """Open a session of a role that may do nothing but connect."""
-    role = f"{env.name}_stranger"
-    env.sql(f"create role {role}")
-    try:
-        with env.source.connect() as conn:
-            conn.execute(f"set session authorization {role}".encode())
-            yield conn
-    finally:
-        env.sql(f"drop role {role}")
 
 
 def emit(
@@ -58,7 +44,7 @@ def test_no_message_of_a_stranger_stops_capture(env16: PipelineEnv, listens: boo
         env16.sql(ddl_trigger.install_statement())
     begin(env16, "create table t (id int primary key)")
     for n in range(1, 3):
-        with stranger(env16) as conn:
+        with guest(env16.source) as conn:
             for text in STOPPING:
                 for head in (b"", bytes(40)):
                     for transactional in (True, False):
@@ -105,7 +91,7 @@ def test_a_table_whose_values_a_command_has_changed_is_not_followed_on_a_strange
 
     env16.sql("alter table s.a alter v type bigint using v * 10")
     now = known_to_all(env16, "s.a")
-    with stranger(env16) as conn:
+    with guest(env16.source) as conn:
         emit(conn, forged(before))
         for _ in range(50):
             emit(conn, "x" * 100_000, prefix="filler")

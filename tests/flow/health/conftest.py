@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psycopg2
+import psycopg2.extras
 import pytest
 
 from penstock.config.connections import Connection
@@ -133,6 +135,14 @@ class Desk:
 
 NewWatched = Callable[[Server], Watched]
 NewDesk = Callable[[Watched], Desk]
+
+
+def streaming(database: Database, slot: str, publication: str = "none") -> Any:
+    """Read a slot by streaming replication: it is active as long as this is open."""
+    reader = psycopg2.connect(database.dsn(), connection_factory=psycopg2.extras.LogicalReplicationConnection)
+    options = {"proto_version": "1", "publication_names": publication}
+    reader.cursor().start_replication(slot_name=slot, options=options, decode=False)
+    return reader
 
 
 @pytest.fixture

@@ -2,10 +2,7 @@
 
 import time
 from collections.abc import Iterator
-from typing import Any
 
-import psycopg2
-import psycopg2.extras
 import pytest
 
 from penstock.errors import PenstockError, SourceError
@@ -14,8 +11,7 @@ from penstock.flow.guards import slot_work
 from penstock.flow.health import report, run
 from penstock.flow.recover.teardown import teardown
 from penstock.source import session
-from stack.servers.postgres import Database
-from tests.flow.health.conftest import NewWatched, Watched
+from tests.flow.health.conftest import NewWatched, Watched, streaming
 from tests.waiting import wait_until
 
 RULE = {"name": "report*", "inactive": 1, "retained": 1}
@@ -207,20 +203,11 @@ def foreign_due(watched: Watched) -> Iterator[str]:
         watched.env.sql(f"select pg_drop_replication_slot('{foreign}')")
 
 
-def reading(database: Database, slot: str) -> Any:
-    """Somebody who reads the slot by streaming replication: it is active as long as this is open."""
-    reader = psycopg2.connect(database.dsn(), connection_factory=psycopg2.extras.LogicalReplicationConnection)
-    reader.cursor().start_replication(
-        slot_name=slot, options={"proto_version": "1", "publication_names": "none"}, decode=False
-    )
-    return reader
-
-
 def test_a_slot_that_another_session_took_between_the_decision_and_the_drop_stays(
     watched: Watched, foreign_due: str
 ) -> None:
     verdict = watched.look()
-    reader = reading(watched.env.source, foreign_due)
+    reader = streaming(watched.env.source, foreign_due)
     try:
         run.act(watched.env.ctx, verdict, watched.deliver)
         assert foreign_due in watched.slots()
