@@ -17,7 +17,7 @@ from penstock.source.preflight import publication_rules, server_rules, table_rul
 from penstock.source.preflight import run as preflight
 from penstock.source.preflight.asked import Asked, gather_facts
 from penstock.source.preflight.findings import TEXTS, Finding, Level
-from stack.servers.postgres import Database
+from stack.servers.postgres import Database, Server
 from tests.source.conftest import connection_to, pipeline
 
 SHOP = """
@@ -500,37 +500,28 @@ def test_limits_on_kept_wal_and_temporary_files_are_weighed(asked):
     assert wide["max_slot_wal_keep_size"] == "ok"
 
 
-def test_every_version_answers_a_role_with_only_the_rights_that_the_documents_ask_for(postgres):
+def found_by_a_poor_role(server: Server, made: str = "select", **keys: object) -> list[Finding]:
+    """Return what is found of a shop as a role with only the rights that the documents ask for."""
     role = "poor_reader"
-    with postgres.temporary_database("answers") as database:
-        database.execute(SHOP + '; create publication theirs for table shop."Order"')
-        database.execute(
-            f"""create role {role} login replication password 'of the role';
-            grant usage on schema shop to {role}; grant select on all tables in schema shop to {role}"""
-        )
+    with server.temporary_database("answers") as database:
+        database.execute(f"{SHOP}; {made}; create role {role} login replication password 'of the role'")
+        database.execute(f"grant usage on schema shop to {role}; grant select on all tables in schema shop to {role}")
         try:
             with session.connect(connection_to(database, role, "of the role"), what="test") as conn:
-                found = preflight.check(conn, pipeline("shop.Order", publication="theirs", adopt=True))
+                return preflight.check(conn, pipeline("shop.Order", publication="theirs", **keys))
         finally:
             database.execute(f"drop owned by {role}; drop role {role}")
+
+
+def test_every_version_answers_a_role_with_only_the_rights_that_the_documents_ask_for(postgres):
+    found = found_by_a_poor_role(postgres, 'create publication theirs for table shop."Order"', adopt=True)
 
     assert level(found, "error") == []
 
 
 @pytest.mark.parametrize("adopt", [True, False])
 def test_a_publication_that_we_may_not_make_is_not_promised_and_its_owner_is_told_what_to_run(postgres16, adopt):
-    role = "poor_adopter"
-    with postgres16.temporary_database("adopting") as database:
-        database.execute(SHOP)
-        database.execute(
-            f"""create role {role} login replication password 'of the role';
-            grant usage on schema shop to {role}; grant select on all tables in schema shop to {role}"""
-        )
-        try:
-            with session.connect(connection_to(database, role, "of the role"), what="test") as conn:
-                found = preflight.check(conn, pipeline("shop.Order", publication="theirs", adopt=adopt))
-        finally:
-            database.execute(f"drop owned by {role}; drop role {role}")
+    found = found_by_a_poor_role(postgres16, adopt=adopt)
 
     (about,) = [finding for finding in found if finding.subject == "publication theirs"]
     assert (about.level, about.slug) == ("error", "source-auth")

@@ -14,14 +14,9 @@ from tests.flow.health.conftest import Watched
 @pytest.fixture
 def environment(watched: Watched, monkeypatch: pytest.MonkeyPatch, tmp_path) -> str:
     """The pipeline's file and connections, as a shell has them; returns the file."""
-    env = watched.env
-    for name, place in (("SOURCE", env.source), ("LEDGER", env.ledger)):
-        value = {"conn_type": "postgres", "host": "127.0.0.1", "port": place.server.port, "login": "postgres"}
-        value |= {"password": place.server.password, "schema": place.name}
-        monkeypatch.setenv(f"AIRFLOW_CONN_PENSTOCK_{name}", json.dumps(value))
-    file = tmp_path / "pipeline.yaml"
-    file.write_text(f'name: {env.name}\ntables: {{include: ["public.*"]}}\nlanding: {{uri: "{env.landing}"}}\n')
-    return str(file)
+    for name, value in watched.env.connections().items():
+        monkeypatch.setenv(name, value)
+    return str(watched.env.file(tmp_path))
 
 
 def test_the_report_is_for_people_or_as_plain_data_for_tools(watched: Watched, environment: str) -> None:
