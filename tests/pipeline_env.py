@@ -225,6 +225,10 @@ class PipelineEnv:
                 table,
             )
 
+    def resync(self, *tables: str) -> bool:
+        """Copy these tables again, or whatever waits, as a person asks; let the copies take their places."""
+        return rebuild.switch(self.ctx, rebuild.resync(self.ctx, list(tables) or None, self.submit), self.submit)
+
     def wake(self, *, woken: bool = True) -> bool:
         """Do what the DAG does that capture wakes: read what waits for it, and let it take its place."""
         return rebuild.switch(self.ctx, rebuild.resync(self.ctx, None, self.submit, woken=woken), self.submit)

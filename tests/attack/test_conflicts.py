@@ -115,8 +115,7 @@ def test_the_first_conflict_is_reported_and_ends_with_a_comparison_or_a_copy(env
     publish(env16, deliver)
     assert alerts[2:] == [("opened", "divergence-suspected", "public.t")]
     assert known(env16)["t"].delete_missing == 2
-    ids = rebuild.resync(env16.ctx, ["public.t"], env16.submit)
-    assert rebuild.switch(env16.ctx, ids, env16.submit)
+    assert env16.resync("public.t")
     assert known(env16)["t"].conflicts == {}
     assert [each for each in env16.ctx.ledger.health.alarms(env16.name) if each.closed_at is None] == []
     equal(env16)

@@ -257,8 +257,7 @@ def test_a_table_that_never_stands_still_is_paused_with_the_reason_and_the_other
     assert {states(env16)[each] for each in ("fine", "bare", "t")} == {"ready"}
 
     # run again when that is over
-    ids = rebuild.resync(env16.ctx, None, env16.submit)
-    assert rebuild.switch(env16.ctx, ids, env16.submit)
+    assert env16.resync()
     env16.sql("create table bare_1 partition of bare for values from (0) to (10); insert into bare values (1, 'x')")
     equal(env16)
     assert paused(env16) == {}

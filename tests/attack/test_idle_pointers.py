@@ -5,7 +5,6 @@ import shutil
 import pytest
 
 from penstock.errors import LakeError
-from penstock.flow.load import run as rebuild
 from penstock.flow.merge import run as merge
 from penstock.jobs.merge_plan import MergePlan
 from penstock.landing import layout
@@ -78,8 +77,7 @@ def test_an_idle_table_that_was_moved_pauses_in_the_next_cut_and_all_others_are_
     foreign = dict.fromkeys(MOVED, ("paused", "foreign-commit"))
     assert env16.states() == {**foreign, **dict.fromkeys(("compacted", "idle", "busy"), ("ready", None))}
     assert asked_about(env16, attempt) == {*MOVED, "compacted"}
-    ids = rebuild.resync(env16.ctx, [f"public.{table}" for table in MOVED], env16.submit)
-    assert rebuild.switch(env16.ctx, ids, env16.submit)
+    assert env16.resync(*(f"public.{table}" for table in MOVED))
     assert set(env16.states().values()) == {("ready", None)}
     equal(env16)
     change(env16, "insert into busy values (5, 'e')")

@@ -12,7 +12,6 @@ import pytest
 from psycopg import sql
 
 from penstock.compare.lake_reader import LakeReader, lake_reader, sql_catalog
-from penstock.flow.load import run as rebuild
 from penstock.lake.names import path
 from penstock_spark.session import java
 from tests.conftest import LakeCatalog
@@ -179,8 +178,7 @@ def test_tables_named_as_each_others_folders_stay_whole_when_one_is_copied_again
     env16.follow()
     equal(env16)
 
-    ids = rebuild.resync(env16.ctx, [f"public.{name}" for name in again], env16.submit)
-    assert rebuild.switch(env16.ctx, ids, env16.submit)
+    assert env16.resync(*(f"public.{name}" for name in again))
     env16.maintain()
     env16.ledger.execute("update penstock.old_table set seen_at = seen_at - interval '8 days'")
     for folder, _, files in os.walk(lake.warehouse / env16.name):  # every file is old enough to be an orphan

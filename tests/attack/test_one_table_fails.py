@@ -11,7 +11,6 @@ import pytest
 from penstock.engine import task
 from penstock.engine.failure import EngineFailure
 from penstock.errors import LakeError
-from penstock.flow.load import run as rebuild
 from penstock.flow.merge import run as merge
 from penstock_spark import merge as merging
 from penstock_spark import table_merge
@@ -108,8 +107,7 @@ def test_tables_with_files_gone_pause_and_all_others_are_published_and_each_is_r
         assert "resync" in reason(env16, table)
     assert sorted(env16.lake_rows("fine")) == sorted((*row, None) for row in env16.sql("select * from fine"))
 
-    ids = rebuild.resync(env16.ctx, [f"public.{table}" for table in GONE], env16.submit)
-    assert rebuild.switch(env16.ctx, ids, env16.submit)
+    assert env16.resync(*(f"public.{table}" for table in GONE))
 
     assert set(env16.states().values()) == {("ready", None)}
     equal(env16)
@@ -175,8 +173,7 @@ def test_a_metadata_file_that_was_cut_short_pauses_its_table_and_is_resynced(env
 
     assert env16.states() == {"short": ("paused", "lake-unreadable"), "fine": ("ready", None)}
     assert "RuntimeIOException" in reason(env16, "short")
-    ids = rebuild.resync(env16.ctx, ["public.short"], env16.submit)
-    assert rebuild.switch(env16.ctx, ids, env16.submit)
+    assert env16.resync("public.short")
     equal(env16)
 
 
@@ -235,8 +232,7 @@ def test_tables_that_all_fail_in_one_way_each_pause_and_a_resync_brings_them_bac
         env16.merge()
 
     assert env16.states() == dict.fromkeys(("a", "b", "c", "d"), ("paused", "merge-failed"))
-    ids = rebuild.resync(env16.ctx, ["public.a", "public.b"], env16.submit)
-    assert rebuild.switch(env16.ctx, ids, env16.submit)
+    assert env16.resync("public.a", "public.b")
     for table in env16.tables:
         if table.state == "paused":
             env16.ctx.ledger.tables.resume(env16.name, table.oid)

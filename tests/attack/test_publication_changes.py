@@ -6,7 +6,6 @@ import pytest
 from penstock.errors import LakeError, SourceError, Trouble
 from penstock.flow.check import check
 from penstock.flow.health.run import judge_pipeline
-from penstock.flow.load import run as rebuild
 from penstock.flow.load import waiting
 from penstock.flow.load.resync import to_copy
 from penstock.flow.load.waiting import wait_for_open_transactions
@@ -404,8 +403,7 @@ def test_the_lake_equals_the_source_after_the_copies_that_follow(env16: Pipeline
     assert set(states(env16).values()) == {"paused"}
 
     assert len(waiting.tables_to_announce(env16.ctx)) == 3
-    ids = rebuild.resync(env16.ctx, None, env16.submit, woken=True)
-    assert rebuild.switch(env16.ctx, ids, env16.submit)
+    assert env16.wake()
 
     assert set(states(env16).values()) == {"ready"}
     equal(env16)

@@ -42,7 +42,7 @@ def test_renamed_tables_that_are_resynced_one_by_one_wait_for_each_other_and_sto
     )
 
     def resync(table: str) -> bool:
-        return rebuild.switch(env16.ctx, rebuild.resync(env16.ctx, [table], env16.submit), env16.submit)
+        return env16.resync(table)
 
     assert not resync("public.a"), "the lake's c is still the table that is b by now"
     env16.follow("insert into other values (2, 'continues')")
@@ -98,7 +98,7 @@ def test_a_name_that_a_new_table_took_before_the_switch_stays_with_the_old_rows_
     assert len(env16.lake_rows("other")) == 2
     assert "public.a joined" in messages(env16, "target-clash")[-1]
 
-    assert rebuild.switch(env16.ctx, rebuild.resync(env16.ctx, ["public.a"], env16.submit), env16.submit)
+    assert env16.resync("public.a")
     env16.capture()
     assert states(env16) == {"a": "waiting", "other": "ready", "z": "ready"}
 
@@ -115,8 +115,7 @@ def test_a_resync_moves_renamed_tables_to_their_new_names_also_where_two_have_ch
     env16.follow(f"{GREEN}; alter table c rename to d; insert into d values (2, 'now d')")
     assert set(states(env16).values()) == {"paused"}
 
-    ids = rebuild.resync(env16.ctx, None, env16.submit, woken=True)
-    assert rebuild.switch(env16.ctx, ids, env16.submit)
+    assert env16.wake()
 
     assert states(env16) == {"a": "ready", "b": "ready", "d": "ready"}
     assert env16.lake_rows("a") == [(1, "was b", None)]

@@ -2,7 +2,6 @@
 
 import pytest
 
-from penstock.flow.load import run as rebuild
 from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
 
@@ -13,7 +12,7 @@ def catch_up(env: PipelineEnv) -> dict[str, str]:
     """Let captures, merges and resyncs run until nothing is left; return the state of each table."""
     for _ in range(4):
         env.follow()
-        rebuild.switch(env.ctx, rebuild.resync(env.ctx, None, env.submit), env.submit)
+        env.resync()
     env.follow()
     return {table.name: table.state for table in env.tables}
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from penstock.flow.load import run as rebuild
 from tests.faults.conftest import NewPipeline
 from tests.faults.harness import killed_twice
 from tests.faults.steps import Kill, Step, called
@@ -120,7 +119,7 @@ def test_whatever_step_is_the_last_the_same_request_ends_it_without_a_copy(
     )
     env.land(story.rows(number, 2))
     if env.paused():
-        rebuild.switch(env.ctx, rebuild.resync(env.ctx, None, env.submit), env.submit)
+        env.resync()
     env.merge()
 
     assert env.wrong(copied) == []

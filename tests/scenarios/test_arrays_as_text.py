@@ -3,7 +3,6 @@
 import pytest
 
 from penstock.flow import check as checking
-from penstock.flow.load import run as rebuild
 from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
 
@@ -20,7 +19,7 @@ def choose(env: PipelineEnv, *columns: str) -> None:
 
 def resync(env: PipelineEnv) -> None:
     """Copy the table again, and let the copy take its place."""
-    rebuild.switch(env.ctx, rebuild.resync(env.ctx, ["public.t"], env.submit), env.submit)
+    env.resync("public.t")
     env.follow()
 
 

@@ -6,7 +6,6 @@ from contextlib import AbstractContextManager
 
 import pytest
 
-from penstock.flow.load import run as rebuild
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import members, states
 from tests.scenarios.recovery import equal
@@ -37,16 +36,6 @@ def under_load(env: PipelineEnv, *tables: str) -> AbstractContextManager[None]:
     return at_work(write)
 
 
-def copy_new(env: PipelineEnv) -> None:
-    """Do what the DAG does that capture wakes."""
-    ids = rebuild.resync(env.ctx, None, env.submit)
-    assert rebuild.switch(env.ctx, ids, env.submit)
-
-
-def catch_up(env: PipelineEnv) -> None:
-    env.follow()
-
-
 def test_a_table_that_matches_and_one_of_a_new_pattern_join_under_load(env: PipelineEnv) -> None:
     env.settings["tables"] = {"include": ["public.t*"]}
     env.bootstrap(TABLE.format("t") + TABLE.format("u"))
@@ -58,9 +47,9 @@ def test_a_table_that_matches_and_one_of_a_new_pattern_join_under_load(env: Pipe
         env.capture()
         assert states(env) == {"t": "ready", "t2": "waiting", "u": "waiting"}
         threading.Timer(2, lambda: early.execute("update t2 set note = 'late' where id = 1000; commit")).start()
-        copy_new(env)
+        assert env.resync()
         assert states(env) == dict.fromkeys(("t", "t2", "u"), "ready")
-    catch_up(env)
+    env.follow()
 
     equal(env)
     assert ("late",) in env.lake_rows("t2", "note")
@@ -75,8 +64,8 @@ def test_a_table_added_by_the_owners_own_statement_joins_under_load(env16: Pipel
 
     with under_load(env16, "t", "u"):
         env16.land(f"alter publication {name} add table only u")
-        copy_new(env16)
-    catch_up(env16)
+        assert env16.resync()
+    env16.follow()
 
     assert states(env16) == {"t": "ready", "u": "ready"}
     equal(env16)
@@ -98,14 +87,14 @@ def test_a_table_that_left_is_complete_through_the_reported_position_and_is_copi
     assert (left.state, left.complete_through) == ("dropped", left.left_lsn)
     assert sorted(env16.lake_rows("u", "id, note")) == reported
     env16.sql(CHANGES.format("u"))
-    catch_up(env16)
+    env16.follow()
     assert sorted(env16.lake_rows("u", "id, note")) == reported, "it stays as it was"
 
     env16.settings["tables"] = {"include": ["public.*"]}
     env16.capture()
     assert sorted(env16.lake_rows("u", "id, note")) == reported, "until it is copied"
-    copy_new(env16)
-    catch_up(env16)
+    assert env16.resync()
+    env16.follow()
     assert states(env16) == {"t": "ready", "u": "ready"}
     equal(env16)
 
@@ -119,11 +108,11 @@ def test_a_table_created_again_under_its_name_takes_the_place_of_the_old_one_whe
 
     env16.sql("drop table u; create table u (key text primary key, n numeric); insert into u values ('a', 1.5)")
     env16.sql("insert into t values (1000, 'new')")
-    catch_up(env16)
+    env16.follow()
     assert sorted(env16.lake_rows("u", "id, note")) == old
-    copy_new(env16)
+    assert env16.resync()
     env16.sql("insert into u values ('b', 2)")
-    catch_up(env16)
+    env16.follow()
 
     assert sorted(env16.lake_rows("u", "key")) == [("a",), ("b",)]
     equal(env16)
@@ -136,9 +125,9 @@ def test_where_the_policy_says_so_maintenance_drops_the_lake_table_of_a_table_th
     env16.bootstrap(TABLE.format("t") + TABLE.format("u") + TABLE.format("w"))
     env16.settings["tables"] = {"include": ["public.t", "public.w"], "on_removed": "drop"}
     env16.sql("drop table w")
-    catch_up(env16)
+    env16.follow()
     env16.settings["tables"] = {"include": ["public.t"], "on_removed": "drop"}
-    catch_up(env16)
+    env16.follow()
     assert states(env16) == {"t": "ready", "u": "dropped", "w": "dropped"}
     assert {table.name for table in env16.ctx.ledger.membership.to_discard(env16.name)} == {"u", "w"}
 
@@ -153,7 +142,7 @@ def test_where_the_policy_says_so_maintenance_drops_the_lake_table_of_a_table_th
     names = "select table_name from iceberg_tables where table_namespace = %s order by 1"
     assert env16.lake.database.execute(names, f"{env16.name}.public") == [("t",), ("u",)]
     assert env16.ctx.ledger.membership.to_discard(env16.name) == []
-    copy_new(env16)
-    catch_up(env16)
+    assert env16.resync()
+    env16.follow()
     equal(env16)
     assert members(env16) == {"t", "u"}

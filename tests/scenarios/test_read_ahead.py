@@ -1,7 +1,6 @@
 """A backlog whose windows are read ahead, from a copy of the slot, is landed as the slot itself would give it."""
 
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +12,7 @@ from penstock.source import peek, read_ahead, session, slot
 from penstock.wire.batch import StreamDigest
 from tests.faults.oracle import at_source, landed
 from tests.pipeline_env import PipelineEnv
+from tests.waiting import at_work
 
 CHANGES = """
 insert into t select n, md5(n::text), repeat(md5(n::text), 200) from generate_series({0} * 1000 + 1, {0} * 1000 + 300) n;
@@ -79,22 +79,16 @@ def test_a_backlog_is_caught_up_though_the_source_is_written_to_all_the_time(env
         "do $$ begin for n in 1..1500 loop insert into t select n, 'x', repeat(md5(n::text), 100); commit; end loop; end $$"
     )
     env16.settings["capture"] |= {"time_budget": "1m"}
-    stop = threading.Event()
 
-    def write() -> None:
+    def write(stopped: Callable[[float], bool]) -> None:
         with env16.source.connect() as connection:
             connection.autocommit = True
             connection.execute("set synchronous_commit = on")
-            while not stop.wait(0.02):
+            while not stopped(0.02):
                 connection.execute("update t set name = name || '.' where id = 1")
 
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
+    with at_work(write):
         report = env16.capture()
-    finally:
-        stop.set()
-        writer.join()
 
     assert report.caught_up, f"{len(report.windows)} windows"
     assert any(window.ahead for window in report.windows)

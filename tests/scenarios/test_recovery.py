@@ -8,7 +8,6 @@ import pytest
 from penstock.errors import LedgerError, SourceError
 from penstock.flow.guards import record_errors
 from penstock.flow.load import bootstrap
-from penstock.flow.load import run as rebuild
 from penstock.flow.merge import run as merge
 from penstock.flow.recover import run as recover
 from penstock.flow.verify.compare import compare
@@ -56,33 +55,20 @@ NAMES = ["dropped", "created again", "consumed", "no publication"]
     [BREAKAGES[0], *(pytest.param(*each, marks=pytest.mark.slow) for each in BREAKAGES[1:])],
     ids=NAMES,
 )
+@pytest.mark.parametrize("where", ["env16", pytest.param("env15", marks=pytest.mark.slow)])
 def test_a_pipeline_whose_slot_is_gone_or_moved_is_recovered(
-    env16: PipelineEnv, slug: str, breakage: Callable[[PipelineEnv], None]
+    request: pytest.FixtureRequest, where: str, slug: str, breakage: Callable[[PipelineEnv], None]
 ) -> None:
-    begin(env16)
-    env16.sql(LOST)
-    breakage(env16)
-    env16.flush()
-    with pytest.raises(SourceError, match=slug), record_errors(env16.ctx):
-        env16.capture()
-    recovers(env16, slug)
+    env: PipelineEnv = request.getfixturevalue(where)
+    begin(env)
+    env.sql(LOST)
+    breakage(env)
+    env.flush()
+    with pytest.raises(SourceError, match=slug), record_errors(env.ctx):
+        env.capture()
+    recovers(env, slug)
 
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("slug", "breakage"), BREAKAGES, ids=NAMES)
-def test_the_same_is_recovered_on_postgresql_15(
-    env15: PipelineEnv, slug: str, breakage: Callable[[PipelineEnv], None]
-) -> None:
-    begin(env15)
-    env15.sql(LOST)
-    breakage(env15)
-    env15.flush()
-    with pytest.raises(SourceError, match=slug), record_errors(env15.ctx):
-        env15.capture()
-
-    recovers(env15, slug)
-
-    assert compare(env15.ctx).equal
+    assert compare(env.ctx).equal
 
 
 def recovers(env: PipelineEnv, slug: str) -> None:
@@ -277,7 +263,7 @@ def test_a_table_that_lost_its_key_is_paused_and_the_others_are_recovered(env16:
     states = {table.qualified: table.state for table in env16.tables}
     assert states == {"public.item": "ready", "public.visit": "paused", "public.Order Line": "ready"}
     env16.follow("insert into item values (700, 'x'); alter table visit replica identity full")
-    assert rebuild.switch(env16.ctx, rebuild.resync(env16.ctx, ["public.visit"], env16.submit), env16.submit)
+    assert env16.resync("public.visit")
     follows(env16)
 
 

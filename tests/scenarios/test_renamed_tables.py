@@ -89,7 +89,7 @@ def test_renamed_tables_keep_their_rows_under_new_names_in_one_cut(env: Pipeline
     assert env.merge() is None, "nothing is left to do"
 
     # the newcomer is copied into the name that became free; a renamed table is resynced and replayed under its new one
-    assert rebuild.switch(env.ctx, rebuild.resync(env.ctx, ["public.away", "public.uno"], env.submit), env.submit)
+    assert env.resync("public.away", "public.uno")
     assert rebuild.switch(env.ctx, rebuild.replay(env.ctx, Replay(["public.green"]), env.submit), env.submit)
     env.land("update far.moved set s = 'later'; update away set n = 2; insert into uno values (7, 'later')")
     flush(env)
@@ -164,7 +164,7 @@ def test_a_name_that_is_taken_pauses_a_renamed_table_and_a_name_that_is_kept_sta
     env16.settings["lake"] = {"on_renamed_table": "keep"}
     env16.follow("alter table e rename to f; insert into f values (4); create table e (id int primary key)")
     assert f"{env16.name}.public.e is the lake's name of public.f" in messages(env16, "target-clash")[-1]
-    assert rebuild.switch(env16.ctx, rebuild.resync(env16.ctx, ["public.f"], env16.submit), env16.submit)
+    assert env16.resync("public.f")
     assert targets(env16) == {"b": "b", "c": "c", "f": "e", "x_y": "x_y"}
     assert compare(env16.ctx, current(env16)).equal
 

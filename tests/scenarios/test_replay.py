@@ -90,8 +90,7 @@ def test_a_time_before_a_resync_is_reached_by_the_copy_before_it(env16: Pipeline
     env16.sql("delete from item")
     between = env16.sql("select pg_current_wal_insert_lsn()::text")[0][0]
     env16.land()
-    ids = rebuild.resync(env16.ctx, ["public.item"], env16.submit)
-    assert rebuild.switch(env16.ctx, ids, env16.submit)
+    assert env16.resync("public.item")
 
     rebuild.replay(env16.ctx, Replay(("public.item",), upto=lsn, shadow="then"), env16.submit)
 
@@ -120,8 +119,7 @@ def test_what_the_landing_zone_no_longer_holds_is_refused_with_what_is_left(env1
     with pytest.raises(LakeError, match=r"range-unavailable.*resync it"):
         rebuild.replay(env16.ctx, Replay(("public.item",)), env16.submit)
 
-    ids = rebuild.resync(env16.ctx, ["public.item"], env16.submit)
-    assert rebuild.switch(env16.ctx, ids, env16.submit)
+    assert env16.resync("public.item")
     rebuild.replay(env16.ctx, Replay(("public.item",), shadow="again"), env16.submit)
     assert sorted(env16.lake_rows("item__again")) == at_source(env16)["item"]
     first = min(each.lsn for each in env16.ctx.ledger.loads.copies(env16.name))

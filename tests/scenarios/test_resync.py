@@ -219,8 +219,7 @@ def test_two_at_once_are_distinguished_by_a_clear_message(env16: PipelineEnv) ->
         rebuild.replay(env16.ctx, Replay(("public.item",)), env16.submit)
     rebuild.abandon(env16.ctx, ["public.item"])
     assert env16.ctx.ledger.loads.builds(env16.name) == []
-    ids = rebuild.resync(env16.ctx, ["public.item"], env16.submit)
-    assert rebuild.switch(env16.ctx, ids, env16.submit)
+    assert env16.resync("public.item")
     follows(env16)
 
 
