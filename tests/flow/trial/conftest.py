@@ -1,6 +1,5 @@
 """A shop on PostgreSQL 15 and 18, a scratch server of each, and `penstock plan-migration` as a shell runs it."""
 
-import importlib.util
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -12,10 +11,8 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from penstock.cli.app import app
-from penstock.source.scratch.programs import WHEEL
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Database, Server
-from stack.servers.postgres_user import Account
 from tests.conftest import HASTY, NewServer
 from tests.pipeline_env import airflow_connection
 
@@ -41,17 +38,6 @@ comment on publication penstock_shop is 'made by penstock for pipeline shop';
 PATTERNS = {"include": ["public.*"], "exclude": ["public.stored_visits"]}
 Plan = Callable[..., Result]
 _numbers = itertools.count(1)
-
-
-@pytest.fixture(scope="session")
-def binaries18() -> Binaries:
-    spec = importlib.util.find_spec(WHEEL)
-    assert spec is not None
-    assert spec.origin is not None
-    folder = Path(spec.origin).parent / "pginstall18" / "bin"
-    if not Account.for_postgres().can_enter(folder):
-        pytest.skip(f"the account of PostgreSQL cannot enter {folder}")
-    return Binaries.at(folder)
 
 
 @pytest.fixture(scope="session")
