@@ -13,7 +13,7 @@ from penstock.jobs.plans import CopyRange
 from penstock.ledger.loads import NewRead
 from penstock.lsn import Lsn
 from penstock.shapes.source_table import SourceColumn, SourceTable
-from tests.flow.capture.test_catalog_decisions import FACTS
+from tests.flow.schema.test_catalog_decisions import FACTS
 from tests.shapes.tables import HEAP, ID, INT, TEXT, source_table
 
 LEAF = replace(HEAP, oid=101, name="t_1")
