@@ -43,7 +43,7 @@ class Answer:
 
 
 _FILES = (".yaml", ".yml", ".sample")
-Ask = Callable[[Context], Answer | None]
+Work = Callable[[Context], Answer | None]
 
 
 def find(name: str, stage: Stage | None = None) -> Context:
@@ -74,7 +74,7 @@ def submitter(ctx: Context) -> Submit:
 
 def answer(
     name: str | None,
-    ask: Ask,
+    work_on: Work,
     *,
     every: bool = False,
     json: bool = False,
@@ -82,7 +82,7 @@ def answer(
     failed: int | None = None,
     works: bool = False,
 ) -> None:
-    """Ask about one pipeline, or each, print what was found, and end the process with the most urgent status.
+    """Work on one pipeline, or each, print what was found, and end the process with the most urgent status.
 
     An error is printed with its runbook and, unless the verb leaves no trace, recorded. `failed` is the status of any error, for a verb
     that has statuses of its own. A verb that `works` ends with DECIDE where it has paused tables.
@@ -93,7 +93,7 @@ def answer(
     statuses: list[int] = []
     names, broken = _all() if every else ([str(name)], [])
     for each in names:
-        data, status = _one(each, ask, json=json, recorded=recorded, failed=failed, works=works)
+        data, status = _one(each, work_on, json=json, recorded=recorded, failed=failed, works=works)
         found.append(data)
         statuses.append(status)
     for error in broken:
@@ -112,7 +112,7 @@ def _all() -> tuple[list[str], list[PenstockError]]:
 
 
 def _one(
-    name: str, ask: Ask, *, json: bool, recorded: bool, failed: int | None, works: bool
+    name: str, work_on: Work, *, json: bool, recorded: bool, failed: int | None, works: bool
 ) -> tuple[Mapping[str, Any], int]:
     ctx: Context | None = None
     try:
@@ -121,9 +121,9 @@ def _one(
             before = _paused(ctx) if works else {}
             if recorded:
                 with record_errors(ctx):
-                    found = ask(ctx)
+                    found = work_on(ctx)
             else:
-                found = ask(ctx)
+                found = work_on(ctx)
     except PenstockError as error:
         if ctx is None or not recorded:  # a recorded error has been said already
             printing.say(sentence(str(error)))

@@ -35,7 +35,7 @@ def status(name: OneOrAll = None, every: All = False, json: Json = False) -> Non
     from penstock.errors import LedgerError
     from penstock.flow import status
 
-    def ask(ctx: Context) -> Answer:
+    def work_on(ctx: Context) -> Answer:
         try:
             found = status.status(ctx)
         except LedgerError as error:
@@ -44,7 +44,7 @@ def status(name: OneOrAll = None, every: All = False, json: Json = False) -> Non
         urgency = Status.DECIDE if found.waits_for_a_person else Status.DONE if found.is_well else Status.FOUND
         return context.Answer(status.plain(found), lambda: printing.show_lines(title, status.lines(found)), urgency)
 
-    context.answer(name, ask, every=every, json=json)
+    context.answer(name, work_on, every=every, json=json)
 
 
 def health(name: OneOrAll = None, every: All = False, json: Json = False) -> None:
@@ -53,7 +53,7 @@ def health(name: OneOrAll = None, every: All = False, json: Json = False) -> Non
     from penstock.flow.health import report, run
     from penstock.units import several
 
-    def ask(ctx: Context) -> Answer:
+    def work_on(ctx: Context) -> Answer:
         verdict = run.judge_pipeline(ctx)
         lines = report.lines(verdict)
         return context.Answer(
@@ -62,7 +62,7 @@ def health(name: OneOrAll = None, every: All = False, json: Json = False) -> Non
             Status.FOUND if verdict.findings else Status.DONE,
         )
 
-    context.answer(name, ask, every=every, json=json)
+    context.answer(name, work_on, every=every, json=json)
 
 
 def verify(
@@ -88,7 +88,7 @@ def verify(
     from penstock.flow.merge import run as merge
     from penstock.flow.verify import run
 
-    def ask(ctx: Context) -> Answer:
+    def work_on(ctx: Context) -> Answer:
         def merge_now() -> None:
             merge.merge(ctx, context.submitter(ctx))
 
@@ -108,7 +108,7 @@ def verify(
             return context.failed_with(ctx.name, error, found.summary())
         return context.Answer(found.summary())
 
-    context.answer(name, ask, every=every, json=json)
+    context.answer(name, work_on, every=every, json=json)
 
 
 def runbook(

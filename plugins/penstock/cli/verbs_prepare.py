@@ -86,7 +86,7 @@ def check(name: OneOrAll = None, every: All = False, json: Json = False) -> None
     from penstock.cli import context, printing
     from penstock.flow import check
 
-    def ask(ctx: Context) -> Answer:
+    def work_on(ctx: Context) -> Answer:
         findings = [*context.clashing(ctx, name), *check.check(ctx)]
         source = f"{ctx.source.host}:{ctx.source.port}/{ctx.source.database}"
         return context.Answer(
@@ -95,7 +95,7 @@ def check(name: OneOrAll = None, every: All = False, json: Json = False) -> None
             Status.FOUND if check.failures(findings) else Status.DONE,
         )
 
-    context.answer(name, ask, every=every, json=json)
+    context.answer(name, work_on, every=every, json=json)
 
 
 def start(name: Name, json: Json = False) -> None:
@@ -131,7 +131,7 @@ def plan_migration(
     from penstock.cli import context, printing
     from penstock.flow.trial import report, run
 
-    def ask(ctx: Context) -> Answer:
+    def work_on(ctx: Context) -> Answer:
         scratch = run.Scratch(scratch_connection, tuple(schema_file or ()), schema_connection, programs)
         found = run.try_files(ctx, files, scratch)
 
@@ -141,7 +141,7 @@ def plan_migration(
 
         return context.Answer(report.plain(found), show, report.exit_status(found))
 
-    context.answer(name, ask, json=json, recorded=False, failed=NOT_TRIED)
+    context.answer(name, work_on, json=json, recorded=False, failed=NOT_TRIED)
 
 
 def ddl_trigger(

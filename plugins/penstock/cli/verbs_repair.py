@@ -30,13 +30,13 @@ def resume(
     from penstock.cli import context
     from penstock.flow.recover import resume
 
-    def ask(ctx: Context) -> None:
+    def work_on(ctx: Context) -> None:
         if table is None:
             resume.resume(ctx)
         else:
             resume.resume_table(ctx, table)
 
-    context.answer(name, ask)
+    context.answer(name, work_on)
 
 
 def skip_transaction(name: Name, dry_run: DryRun = True, json: Json = False) -> None:
@@ -63,11 +63,11 @@ def recover(
     from penstock.flow.recover import run
     from penstock.flow.sequences import RECOVERY, carry_out
 
-    def ask(ctx: Context) -> None:
+    def work_on(ctx: Context) -> None:
         if run.start(ctx, dry_run=dry_run):
             carry_out(ctx, RECOVERY, context.submitter(ctx), merge_first=merge_first)
 
-    context.answer(name, ask, works=True)
+    context.answer(name, work_on, works=True)
 
 
 def resync(
@@ -89,12 +89,12 @@ def resync(
     from penstock.flow.load import run
     from penstock.flow.load.resync import resync_lines
 
-    def ask(ctx: Context) -> Answer:
+    def work_on(ctx: Context) -> Answer:
         chosen = None if new else tables
         lines = resync_lines(ctx, chosen)
         return _rebuilt(ctx, lines, lambda submit: run.resync(ctx, chosen, submit), dry_run=dry_run)
 
-    context.answer(name, ask, json=json, works=True)
+    context.answer(name, work_on, json=json, works=True)
 
 
 def replay(
@@ -114,12 +114,12 @@ def replay(
     from penstock.flow.load import run
     from penstock.flow.load.replay_request import sources
 
-    def ask(ctx: Context) -> Answer:
+    def work_on(ctx: Context) -> Answer:
         request = run.Replay(tuple(tables or ()), from_, upto, shadow)
         lines = [source.line() for source in sources(ctx, request)]
         return _rebuilt(ctx, lines, lambda submit: run.replay(ctx, request, submit), dry_run=dry_run)
 
-    context.answer(name, ask, json=json, works=True)
+    context.answer(name, work_on, json=json, works=True)
 
 
 def _rebuilt(ctx: Context, lines: list[str], build: Callable[[Submit], list[str]], *, dry_run: bool) -> Answer:

@@ -36,11 +36,11 @@ def capture(name: OneOrAll = None, every: All = False, json: Json = False) -> No
     from penstock.cli import context, printing
     from penstock.flow.capture import run
 
-    def ask(ctx: Context) -> Answer:
+    def work_on(ctx: Context) -> Answer:
         counts = run.capture(ctx).summary()
         return context.Answer(counts, lambda: printing.show_counts(ctx.name, counts))
 
-    context.answer(name, ask, every=every, json=json, works=True)
+    context.answer(name, work_on, every=every, json=json, works=True)
 
 
 def merge(
@@ -60,7 +60,7 @@ def merge(
     if linger and every:
         raise typer.BadParameter("--linger keeps one pipeline's application: leave out --all")
 
-    def ask(ctx: Context) -> Answer | None:
+    def work_on(ctx: Context) -> Answer | None:
         if linger:
             require_linger(ctx)
             Lingering(ctx, context.submitter(ctx)).run(force=force)
@@ -69,7 +69,7 @@ def merge(
         said = "nothing was due" if attempt is None else f"published a cut, attempt {attempt}"
         return context.Answer({"attempt": attempt}, lambda: printing.show(f"{ctx.name}: {said}"))
 
-    context.answer(name, ask, every=every, json=json, works=True)
+    context.answer(name, work_on, every=every, json=json, works=True)
 
 
 def changelog(
@@ -84,14 +84,14 @@ def changelog(
     from penstock.cli import context, printing
     from penstock.flow.changelog import coverage, run
 
-    def ask(ctx: Context) -> Answer:
+    def work_on(ctx: Context) -> Answer:
         interval = coverage.parse(from_, to)
         filled = run.fill(ctx, interval, context.submitter(ctx), wait=_HOLD_SECONDS)
         data = {"interval": str(interval), "changes": filled.rows, "changelogs": len(filled.tables)}
         text = f"{interval}: {several(filled.rows, 'change')} in {several(len(filled.tables), 'changelog')}"
         return context.Answer(data, lambda: printing.show(text))
 
-    context.answer(name, ask, json=json)
+    context.answer(name, work_on, json=json)
 
 
 def maintain(
@@ -105,8 +105,8 @@ def maintain(
     from penstock.cli import context
     from penstock.flow.maintain import run
 
-    def ask(ctx: Context) -> Answer:
+    def work_on(ctx: Context) -> Answer:
         done = run.maintain(ctx, context.submitter(ctx), tables=table or (), dry_run=dry_run)
         return context.Answer({"dry_run": dry_run, "report": None if done is None else done.to_json()})
 
-    context.answer(name, ask, every=every, json=json)
+    context.answer(name, work_on, every=every, json=json)

@@ -88,7 +88,7 @@ def page_access() -> Any:
     return requires_access_view(AccessView.PLUGINS)
 
 
-def airflow_state(pipelines: Collection[str], with_tasks: bool) -> AirflowState | None:  # as the page's `Ask`
+def airflow_state(pipelines: Collection[str], with_tasks: bool) -> AirflowState | None:  # as the page's `AirflowQuery`
     """Return how the DAGs of these pipelines stand, and with `with_tasks` the tasks that are active, those that run first.
 
     None if that cannot be read.

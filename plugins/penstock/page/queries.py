@@ -18,7 +18,7 @@ from penstock.config.connections import Resolver
 from penstock.config.files import read_folder
 from penstock.config.validators import NAME
 from penstock.errors import ConfigError, LedgerError, NoLedgerError
-from penstock.flow.health.airflow_state import AirflowState, Ask
+from penstock.flow.health.airflow_state import AirflowQuery, AirflowState
 from penstock.flow.health.input import HealthInput, LedgerFacts
 from penstock.flow.health.rules_lake import NEEDED, readiness
 from penstock.ledger import Ledger
@@ -79,7 +79,7 @@ Series = Mapping[str, Any]
 """A chart's columns, each under its name in the ledger's statement, with `hours` and `step_seconds`; empty steps are left out."""
 
 
-def _silent(_pipelines: Collection[str], _with_tasks: bool) -> AirflowState | None:  # as `Ask`
+def _silent(_pipelines: Collection[str], _with_tasks: bool) -> AirflowState | None:  # as `AirflowQuery`
     return None
 
 
@@ -90,7 +90,7 @@ class Deployment:
     folder: Path
     environment: Mapping[str, str]
     connections: Resolver
-    airflow: Ask = _silent
+    airflow: AirflowQuery = _silent
     _ledgers: dict[str, Ledger] = field(default_factory=dict, init=False, repr=False)
 
     def overview(self) -> Overview:
@@ -236,7 +236,7 @@ class Deployment:
         return kept
 
     def _files(self) -> tuple[Mapping[str, model.Pipeline], list[Problem]]:
-        found = read_folder(self.folder, self.environment, _read)
+        found = read_folder(self.folder, self.environment, _unless_known)
         return found.pipelines, [Problem(error.slug, error.message, []) for error in found.problems]
 
 
@@ -285,7 +285,7 @@ def _no_table(name: str, oid: int) -> ConfigError:
     )
 
 
-def _read(path: Path, environment: Mapping[str, str]) -> model.Pipeline:
+def _unless_known(path: Path, environment: Mapping[str, str]) -> model.Pipeline:
     """Read a file again only when it has changed: every page asks for all of them."""
     try:
         changed = path.stat().st_mtime_ns

@@ -45,13 +45,13 @@ def _settings(section: Section, above: str) -> Iterator[Setting]:
         has_default = default is not PydanticUndefined and key != "landing.uri"  # its default is of the project folder
         yield Setting(
             key,
-            _said(key, value, field),
-            _said(key, default, field) if has_default else None,
+            _shown_value(key, value, field),
+            _shown_value(key, default, field) if has_default else None,
             has_default and value != default,
         )
 
 
-def _said(key: str, value: Any, field: FieldInfo) -> str:
+def _shown_value(key: str, value: Any, field: FieldInfo) -> str:
     if value is None or value in ([], {}, ()):
         return _NOTHING
     if key in _SECRET:

@@ -46,5 +46,5 @@ class AirflowState:
         return self.dags.get(dag_id, DagState(missing=True))
 
 
-Ask = Callable[[Collection[str], bool], AirflowState | None]
+AirflowQuery = Callable[[Collection[str], bool], AirflowState | None]
 """Return how the DAGs of these pipelines stand, and with True the tasks under way, too; None where Airflow does not say."""

@@ -162,7 +162,7 @@ class SlotInput(HealthInput):
     @cached_property
     def forecast(self) -> Forecast:
         """Return how fast WAL piles up behind the slot."""
-        return Forecast(None) if self.own is None else Forecast.of(self.ledger.history, self.own)
+        return Forecast(None) if self.own is None else Forecast.from_samples(self.ledger.history, self.own)
 
     @property
     def _own_name(self) -> str | None:

@@ -39,7 +39,7 @@ class Limits:
     critical: int
     drop: int
 
-    def of(self, level: Level) -> int:
+    def at(self, level: Level) -> int:
         """Return the limit of a level."""
         return self.warn if level == "warn" else self.critical
 
@@ -78,7 +78,7 @@ class Forecast:
     rate: float | None
 
     @classmethod
-    def of(cls, history: Sequence[SlotSample], now: SlotSample) -> Forecast:
+    def from_samples(cls, history: Sequence[SlotSample], now: SlotSample) -> Forecast:
         """Read the rate from the own slot's samples, the newest first."""
         known = [each for each in (now, *history) if each.retained is not None]
         seconds = (known[0].at - known[-1].at).total_seconds() if known else 0

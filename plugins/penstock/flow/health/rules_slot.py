@@ -29,7 +29,7 @@ def queue(facts: SlotInput) -> Iterator[Finding]:
     ):
         level = value and facts.level(slug, own.slot, value, limits.warn, limits.critical)
         if value and level:
-            said = f"slot {own.slot} {what.format(size(value))}, the {level} limit is {size(limits.of(level))}"
+            said = f"slot {own.slot} {what.format(size(value))}, the {level} limit is {size(limits.at(level))}"
             yield Finding(slug, own.slot, level, said, _next_of_queue(facts, value), numbers, own.unchanged_since)
 
 
