@@ -125,7 +125,7 @@ class PipelineEnv:
             self.lines.append,
         )
 
-    def logged_in(self, conn_id: str = "penstock_source", **login: str) -> Context:
+    def logged_in(self, conn_id: str = "penstock_source", **login: Any) -> Context:
         """Return a context with another login for one of the pipeline's connections."""
         ctx = self.ctx
 
