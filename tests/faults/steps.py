@@ -66,7 +66,7 @@ class Step(StrEnum):
     INTERVAL_LOCKED = "penstock.ledger.advisory_lock:AdvisoryLocks.hold"
     INTERVAL_WORK_FOUND = "penstock.ledger.changelogs:Changelogs.interval_work"
     INTERVAL_FILLED = "penstock.ledger.changelogs:Changelogs.fill"
-    CHANGELOGS_LOCKED = "penstock.ledger.changelogs:lock"
+    CHANGELOGS_LOCKED = "penstock.ledger.session:Transaction.lock"
     POINTERS_MOVED_BY_CHANGELOG = "penstock.ledger.changelogs:move_pointers"
     MAINTENANCE_BEGUN = "penstock.ledger.maintenance:Maintenance.begin"
     MAINTENANCE_ENDED = "penstock.ledger.maintenance:Maintenance.end"
