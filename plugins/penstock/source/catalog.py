@@ -11,13 +11,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import groupby
-from operator import attrgetter
+from operator import itemgetter
 from typing import Any
 
 from psycopg.pq import TransactionStatus
 
+from penstock.codec import record_of
 from penstock.shapes import partition_bounds
-from penstock.shapes.source_table import Attach, Leaf, SourceColumn, SourceTable
+from penstock.shapes.source_table import Leaf, SourceColumn, SourceTable
 from penstock.source import types
 from penstock.source.reading import rewritten_error
 from penstock.source.session import SourceSession, composed
@@ -55,84 +56,6 @@ class Published:
     filter_digest: str | None = None
     membership: tuple[str, ...] = ()
     listed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _HeapRow:
-    """Hold one row of the statement `heaps`."""
-
-    root: int
-    oid: int
-    schema: str
-    name: str
-    kind: str
-    persistence: str
-    replica_identity: str
-    relfilenode: int
-    changed_by: int
-    attnums: int
-    parents: list[int]
-    key: list[str]
-    key_index: int
-    late_key: bool
-    ranged: bool
-    has_unique: bool
-    chain: list[str]
-    attached: list[int | None]
-    bounds: list[list[Any] | None]
-    bytes: int
-    block_size: int
-
-    @property
-    def identity(self) -> str:
-        """Return the replica identity, with `n` for one whose index does not exist."""
-        return self.replica_identity if self.replica_identity == "f" or self.key else "n"
-
-    def leaf(self, missing: Mapping[str, str], attnums: Mapping[str, int], *, keyless: bool) -> Leaf:
-        """Return the row as a relation that holds rows, given the attnums of its table's columns.
-
-        `keyless`: of a partitioned table whose rows are found by all of their columns, while one with an index may log less.
-        """
-        return Leaf(
-            oid=self.oid,
-            schema=self.schema,
-            name=self.name,
-            kind=self.kind,
-            persistence=self.persistence,
-            identity=self.identity,
-            key=tuple(sorted(self.key)),
-            file=self.relfilenode,
-            blocks=self.bytes // self.block_size,
-            bytes=self.bytes,
-            ranged=self.ranged,
-            changed_by=self.changed_by,
-            altered_by=self.changed_by if keyless and self.has_unique else None,
-            chain=tuple(self.chain),
-            attached=tuple(self._attached()),
-            bound=partition_bounds.by_attnum(partition_bounds.parse_bound(self.bounds), attnums),
-            missing=tuple(sorted(missing.items())),
-        )
-
-    def _attached(self) -> Iterator[Attach]:
-        for place, xid, cid in zip(self.attached[::3], self.attached[1::3], self.attached[2::3], strict=True):
-            yield Attach(self.chain[place or 0], xid or 0, cid)
-
-
-@dataclass(frozen=True, slots=True)
-class _ColumnRow:
-    """Hold one row of the statement `columns`."""
-
-    relation: int
-    attnum: int
-    name: str
-    type: int
-    typmod: int
-    not_null: bool
-    has_default: bool
-    generated: str
-    identity: str
-    dimensions: int
-    version: str
 
 
 def published_tables(conn: SourceSession, publication: str, *, sizes: bool = True) -> list[SourceTable]:
@@ -186,93 +109,87 @@ def relations(conn: SourceSession) -> list[Relation]:
 def describe(conn: SourceSession, wanted: Mapping[int, Published], *, sizes: bool = True) -> list[SourceTable]:
     """Read the tables with these oids, ordered by name; those that are gone are left out. Raises SourceError."""
     with one_snapshot(conn):
-        heaps = conn.records(_HeapRow, "catalog/heaps", oids=list(wanted), sizes=sizes)
-        columns = conn.records(_ColumnRow, "catalog/columns", oids=list(wanted))
-        known = types.read_types(conn, (column.type for column in columns))
-        missing = missing_values(conn, (row.oid for row in heaps if row.kind == "r"))
+        heaps = conn.records(dict, "catalog/heaps", oids=list(wanted), sizes=sizes)
+        columns = conn.records(dict, "catalog/columns", oids=list(wanted))
+        known = types.read_types(conn, (column["type"] for column in columns))
+        missing = missing_values(conn, (row["oid"] for row in heaps if row["kind"] == "r"))
         generated = conn.info.server_version >= _PUBLISHES_GENERATED
-    columns_of = {oid: list(rows) for oid, rows in groupby(columns, key=attrgetter("relation"))}
+    columns_of = {oid: list(rows) for oid, rows in groupby(columns, key=itemgetter("relation"))}
     tables = [
-        _Assembly(list(rows), wanted[root], columns_of.get(root, []), known, missing, generated).table()
-        for root, rows in groupby(heaps, key=attrgetter("root"))
+        _table(list(rows), missing, _Columns(columns_of.get(root, []), wanted[root], known, generated))
+        for root, rows in groupby(heaps, key=itemgetter("root"))
     ]
     return sorted(tables, key=lambda table: (table.schema, table.name))
 
 
-@dataclass(frozen=True, slots=True)
-class _Assembly:
-    """Put one table together from its rows of all statements."""
+_Row = Mapping[str, Any]
+"""One row of the statement `heaps`, or of `columns`: what is named as a field of the class that it becomes goes into it as it is."""
 
-    rows: Sequence[_HeapRow]
+
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """Hold the rows of one table's columns, and what it takes to say which of them the stream carries, and as what."""
+
+    rows: Sequence[_Row]
     published: Published
-    columns: Sequence[_ColumnRow]
     types: Types
-    missing: Mapping[int, Mapping[str, str]]
     generated: bool
 
-    def table(self) -> SourceTable:
-        row = next(row for row in self.rows if row.oid == row.root)
-        leaves = [leaf for leaf in self.rows if leaf.kind != "p"]
-        key = self._key(row)
-        shown = {name: text for leaf in leaves for name, text in self.missing.get(leaf.oid, {}).items()}
-        streamed = [column for column in self.columns if self._is_streamed(column)]
-        attnums = {column.name: column.attnum for column in streamed}
-        keyless = row.kind == "p" and row.replica_identity == "f" and not key
-        made_of = self.types.closure(column.type for column in streamed)
-        return SourceTable(
-            oid=row.oid,
-            schema=row.schema,
-            name=row.name,
-            kind=row.kind,
-            persistence=row.persistence,
-            identity=row.identity if key or row.replica_identity == "f" else "n",
-            key=key,
-            key_index=row.key_index if key else 0,
-            late_key=row.late_key,
-            columns=tuple(self._column(column, key, shown.get(column.name)) for column in streamed),
-            hidden={column.attnum: column.name for column in self.columns if not self._is_streamed(column)},
-            leaves=tuple(leaf.leaf(self.missing.get(leaf.oid, {}), attnums, keyless=keyless) for leaf in leaves),
-            filter=self.published.filter_digest,
-            membership=self.published.membership,
-            file=row.relfilenode,
-            attnums=row.attnums,
-            parents=tuple(row.parents),
-            enums={part.oid: tuple(part.labels) for part in made_of if part.kind == "e"},
-            composites={
-                part.oid: tuple((name, oid, typmod) for name, oid, typmod in part.attributes)
-                for part in made_of
-                if part.kind == "c"
-            },
-            part_versions={part.oid: tuple(part.versions) for part in made_of if part.versions},
-            part_names={part.oid: part.name for part in made_of if part.versions},
-        )
-
-    def _key(self, row: _HeapRow) -> tuple[str, ...]:
-        """Return the key's columns, or none where one is generated and so in no old row that the stream brings."""
-        unsent = {column.name for column in self.columns if column.generated and not self._is_streamed(column)}
-        return () if unsent & set(row.key) else tuple(row.key)
-
-    def _is_streamed(self, column: _ColumnRow) -> bool:
-        if column.generated and not (self.generated and self.published.columns is not None):
+    def are_streamed(self, column: _Row) -> bool:
+        if column["generated"] and not (self.generated and self.published.columns is not None):
             return False
-        return self.published.columns is None or column.name in self.published.columns
+        return self.published.columns is None or column["name"] in self.published.columns
 
-    def _column(self, column: _ColumnRow, key: Sequence[str], missing_text: str | None) -> SourceColumn:
-        return SourceColumn(
-            name=column.name,
-            attnum=column.attnum,
-            type=self.types.tree(column.type, column.typmod),
-            not_null=column.not_null,
-            key=column.name in key,
-            missing_text=missing_text,
-            has_default=column.has_default,
-            generated=column.generated,
-            identity=column.identity,
-            dimensions=column.dimensions,
-            version=column.version,
-            names_objects=self.types.naming(column.type),
-            parts=frozenset(part.oid for part in self.types.closure([column.type])),
-        )
+    def column(self, row: _Row, key: Sequence[str], missing_text: str | None) -> SourceColumn:
+        found = {
+            "type": self.types.tree(row["type"], row["typmod"]),
+            "key": row["name"] in key,
+            "missing_text": missing_text,
+            "names_objects": self.types.naming(row["type"]),
+            "parts": [part.oid for part in self.types.closure([row["type"]])],
+        }
+        return record_of(SourceColumn, {**row, **found})
+
+
+def _table(rows: Sequence[_Row], missing: Mapping[int, Mapping[str, str]], columns: _Columns) -> SourceTable:
+    """Put one table together from its rows of all statements."""
+    row = next(row for row in rows if row["oid"] == row["root"])
+    heaps = [leaf for leaf in rows if leaf["kind"] != "p"]
+    shown = {name: text for leaf in heaps for name, text in missing.get(leaf["oid"], {}).items()}
+    streamed = [column for column in columns.rows if columns.are_streamed(column)]
+    hidden = [column for column in columns.rows if not columns.are_streamed(column)]
+    # none where a column of it is generated, and so in no old row that the stream brings
+    key = () if {column["name"] for column in hidden if column["generated"]} & set(row["key"]) else row["key"]
+    # rows that are found by all of their columns, while a partition with an index may log less
+    keyless = row["kind"] == "p" and row["identity"] == "f" and not key
+    attnums = {column["name"]: column["attnum"] for column in streamed}
+    made_of = columns.types.closure(column["type"] for column in streamed)
+    found = {
+        "identity": row["identity"] if key or row["identity"] == "f" else "n",
+        "key": key,
+        "key_index": row["key_index"] if key else 0,
+        "columns": [columns.column(column, key, shown.get(column["name"])) for column in streamed],
+        "hidden": {column["attnum"]: column["name"] for column in hidden},
+        "leaves": [_leaf(leaf, missing.get(leaf["oid"], {}), attnums, keyless=keyless) for leaf in heaps],
+        "filter": columns.published.filter_digest,
+        "membership": columns.published.membership,
+        "enums": {part.oid: part.labels for part in made_of if part.kind == "e"},
+        "composites": {part.oid: part.attributes for part in made_of if part.kind == "c"},
+        "part_versions": {part.oid: part.versions for part in made_of if part.versions},
+        "part_names": {part.oid: part.name for part in made_of if part.versions},
+    }
+    return record_of(SourceTable, {**row, **found})
+
+
+def _leaf(row: _Row, missing: Mapping[str, str], attnums: Mapping[str, int], *, keyless: bool) -> Leaf:
+    found = {
+        "key": sorted(row["key"]),
+        "blocks": row["bytes"] // row["block_size"],
+        "altered_by": row["changed_by"] if keyless and row["has_unique"] else None,
+        "bound": partition_bounds.by_attnum(partition_bounds.parse_bound(row["bounds"]), attnums),
+        "missing": sorted(missing.items()),
+    }
+    return record_of(Leaf, {**row, **found})
 
 
 def missing_values(conn: SourceSession, oids: Iterable[int]) -> dict[int, dict[str, str]]:

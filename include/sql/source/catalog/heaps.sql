@@ -2,15 +2,15 @@
 -- bounds: of each step of the chain the strategy, the key and the bounds, null where the key is not one plain column.
 -- key: the columns of the replica identity's index; under FULL those of the primary key. None where that is deferrable, also in
 -- one partition only (late_key): then two rows may have one key until the statement or the transaction ends. key_index: that index,
--- 0 for none.
+-- 0 for none. identity: the replica identity, n where its index does not exist or is deferrable.
 -- late: the deferrable indexes of these relations, and those of partitioned tables that they are parts of.
 -- chain: the versions of the pg_inherits rows between the table and the partition; a partition that was detached and
 -- attached again has another one.
--- attached: place in the chain, transaction and command of each ATTACH on that way; none where every step was created as a partition. ATTACH
+-- attached: version in the chain, transaction and command of each ATTACH on that way; none where every step was created as a partition. ATTACH
 -- writes every pg_attribute row of the partition again, in the command that writes the pg_inherits row, and CREATE ...
 -- PARTITION OF writes them before it: so a row of an earlier command of that transaction proves a partition by birth.
 with recursive tree (root, oid, chain, attached, bounds) as (
-  select w.oid, w.oid, array[]::text[], array[]::bigint[], '[]'::jsonb from unnest(%(oids)s::bigint[]) as w (oid)
+  select w.oid, w.oid, array[]::text[], '[]'::jsonb, '[]'::jsonb from unnest(%(oids)s::bigint[]) as w (oid)
   union all
   select
     tree.root,
@@ -27,9 +27,11 @@ with recursive tree (root, oid, chain, attached, bounds) as (
           and a.xmax = 0
           and i.xmax = 0
       ) then tree.attached
-      else tree.attached || array[
-        cardinality(tree.chain), i.xmin::text::bigint, case when i.xmax = 0 then i.cmin::text::bigint end
-      ]
+      else tree.attached || jsonb_build_object(
+        'version', format('%%s %%s %%s', i.inhrelid, i.inhparent, i.xmin),
+        'xid', i.xmin::text::bigint,
+        'cid', case when i.xmax = 0 then i.cmin::text::bigint end
+      )
     end,
     tree.bounds || jsonb_build_array(
       (
@@ -57,8 +59,8 @@ select
   c.relname::text as name,
   c.relkind::text as kind,
   c.relpersistence::text as persistence,
-  c.relreplident::text as replica_identity,
-  c.relfilenode::bigint as relfilenode,
+  case when c.relreplident = 'f' or not identity.late then c.relreplident::text else 'n' end as identity,
+  c.relfilenode::bigint as file,
   c.xmin::text::bigint as changed_by,
   c.relnatts::int as attnums,
   array(
