@@ -13,7 +13,7 @@ from dataclasses import replace
 from penstock.errors import SourceError
 from penstock.flow.capture import slot_check
 from penstock.flow.capture.slot_check import HistoryError, SourceState
-from penstock.flow.capture.window import asked, messages
+from penstock.flow.capture.window import asked, asked_again, request_of
 from penstock.flow.context import Context
 from penstock.ledger.records import ActivePipeline, WindowRecord
 from penstock.lsn import Lsn
@@ -33,10 +33,7 @@ def heal(ctx: Context, conn: SourceSession, known: ActivePipeline, before: Sourc
     """
     before = before or slot_check.read_state(conn, known)
     try:
-        behind = slot_check.judge(known, before) is not None
-        slot_check.provable(known, before)
-        require_past(ctx, conn, known)
-        if behind:
+        if _is_behind(ctx, conn, known, before):
             _advance_proved(ctx, conn, known, before)
     except HistoryError:
         _note_unproved(ctx, conn, known)
@@ -46,20 +43,19 @@ def heal(ctx: Context, conn: SourceSession, known: ActivePipeline, before: Sourc
 def objection(ctx: Context, conn: SourceSession, known: ActivePipeline) -> SourceError | None:
     """Return what speaks against continuing, as far as that can be seen without moving the slot."""
     try:
-        found = slot_check.read_state(conn, known)
-        slot_check.judge(known, found)
-        slot_check.provable(known, found)
-        require_past(ctx, conn, known)
+        _is_behind(ctx, conn, known, slot_check.read_state(conn, known))
     except SourceError as problem:
         return problem
     return None
 
 
-def require_past(ctx: Context, conn: SourceSession, known: ActivePipeline) -> None:
-    """Raise SourceError("source-changed") where the source does not know a transaction that was landed."""
-    xid = ctx.ledger.windows.newest_xid(ctx.name)
-    if xid is not None:
+def _is_behind(ctx: Context, conn: SourceSession, known: ActivePipeline, found: SourceState) -> bool:
+    """Return whether the slot is behind the ledger; raise SourceError where anything speaks against continuing."""
+    behind = slot_check.judge(known, found) is not None
+    slot_check.provable(known, found)
+    if (xid := ctx.ledger.windows.newest_xid(ctx.name)) is not None:
         slot_check.same_past(xid, server_info.fate(conn, xid), known.position)
+    return behind
 
 
 def _advance_proved(ctx: Context, conn: SourceSession, known: ActivePipeline, before: SourceState) -> None:
@@ -78,25 +74,17 @@ def _advance_proved(ctx: Context, conn: SourceSession, known: ActivePipeline, be
         slot.advance(conn, known.slot, window.upto_lsn)
 
 
-def _asked_again(options: str) -> tuple[str, Logical]:
-    """Return the options with which the same transactions come again; what the event trigger told of them is not read twice."""
-    origin, _, ddl = options.partition("+")
-    return origin, Logical.PASSED_OVER if ddl else Logical.UNSENT
-
-
-def skipped_digest(conn: SourceSession, known: ActivePipeline, upto: Lsn, *, origin: str, logical: Logical) -> str:
+def skipped_digest(conn: SourceSession, request: Request) -> str:
     """Return what stands for the digest of a window whose one transaction cannot be decoded: its id and place."""
-    found = decodable(conn, known, upto, origin=origin, logical=logical)
+    found = decodable(conn, request)
     held = "undecodable" if found is None else ",".join(f"{each.xid}@{Lsn(each.lsn)}" for each in found)
-    return f"{_SKIPPED}{asked(origin, logical)}:{held}"
+    return f"{_SKIPPED}{asked(request)}:{held}"
 
 
-def decodable(
-    conn: SourceSession, known: ActivePipeline, upto: Lsn, *, origin: str, logical: Logical
-) -> list[Transaction] | None:
-    """Return the transactions to `upto` as they are in binary form, None where that cannot be decoded either."""
+def decodable(conn: SourceSession, request: Request) -> list[Transaction] | None:
+    """Return the transactions of a request as they are in binary form, None where that cannot be decoded either."""
     try:
-        return peek.transactions(conn, Request(known.slot, known.publication, upto, origin == "none", logical))
+        return peek.transactions(conn, request)
     except SourceError as error:
         if error.slug != "decoding-limit":
             raise
@@ -114,12 +102,13 @@ def _note_unproved(ctx: Context, conn: SourceSession, known: ActivePipeline) -> 
 def _prove(ctx: Context, conn: SourceSession, known: ActivePipeline, window: WindowRecord) -> None:
     before = slot_check.read_state(conn, known)
     options = (window.digest or "").partition(":")[0]
-    origin, logical = _asked_again(options.removeprefix(_SKIPPED))
+    request = request_of(ctx, known, window.upto_lsn, Logical.UNSENT)
+    request = asked_again(options.removeprefix(_SKIPPED), request)
     if options.startswith(_SKIPPED):
-        now = skipped_digest(conn, known, window.upto_lsn, origin=origin, logical=logical)
+        now = skipped_digest(conn, request)
     else:
         seen = StreamDigest()
-        for _ in seen.passing(messages(ctx, known, window.upto_lsn, origin=origin, logical=logical)):
+        for _ in seen.passing(peek.peek(ctx.source, request, ctx.pipeline.capture)):
             pass
         now = seen.text(options)
     slot_check.judge_again(known, before, slot_check.read_state(conn, known))

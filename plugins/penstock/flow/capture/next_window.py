@@ -19,11 +19,10 @@ import pyarrow as pa
 
 from penstock.errors import PenstockError
 from penstock.flow.context import Context
-from penstock.ledger.records import ActivePipeline, WindowRecord
 from penstock.ledger.windows import WindowPace
 from penstock.lsn import Lsn
 from penstock.source import read_ahead
-from penstock.source.peek import Logical, Request
+from penstock.source.peek import Request
 from penstock.source.read_ahead import ReadAhead
 from penstock.source.session import SourceSession
 
@@ -70,31 +69,25 @@ class NextWindow:
         """Return where the window ends that is read ahead."""
         return None if self._reading is None else self._reading.request.upto
 
-    def plan(self, conn: SourceSession, known: ActivePipeline, after: Lsn, upto: Lsn, logical: Logical) -> None:
+    def plan(self, conn: SourceSession, after: Lsn, request: Request) -> None:
         """Note the window that follows the one that ends at `after`, as far as there is WAL for it and a slot to spare."""
         self._planned = None
-        if self._is_on and upto > after and read_ahead.has_room(conn):
-            origin_none = self._ctx.pipeline.source.origin == "none"
-            request = Request(known.slot, known.publication, upto, origin_none, logical)
+        if self._is_on and request.upto > after and read_ahead.has_room(conn):
             self._planned = ReadAhead(self._ctx.source, after, request, self._ctx.pipeline.capture)
 
-    def take(self, window: WindowRecord, logical: Logical) -> tuple[Iterator[pa.BinaryArray], float] | None:
+    def take(self, from_lsn: Lsn, request: Request) -> tuple[Iterator[pa.BinaryArray], float] | None:
         """Return the messages of a planned window where they were read ahead, and since when; the slot stands at its beginning."""
         reading, self._reading = self._reading, None
         if reading is None:
             return None
-        if (reading.from_lsn, reading.request.upto, reading.request.logical) != (
-            window.from_lsn,
-            window.upto_lsn,
-            logical,
-        ):
+        if (reading.from_lsn, reading.request) != (from_lsn, request):
             reading.stop()
             return None
         messages = reading.messages()
         if messages is None:  # whatever it is, the usual way has it too, or does not mind
             self._is_on = False
             why = reading.error if isinstance(reading.error, PenstockError) else type(reading.error).__name__
-            self._ctx.progress(f"window {window.from_lsn}-{window.upto_lsn} was not read ahead: {why}")
+            self._ctx.progress(f"window {from_lsn}-{request.upto} was not read ahead: {why}")
             return None
         return messages, reading.started
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from croniter import croniter
@@ -25,7 +25,7 @@ from penstock.flow.capture.history_proof import heal, objection, unreadable
 from penstock.flow.capture.next_window import NextWindow
 from penstock.flow.capture.report import CaptureReport, WindowReport
 from penstock.flow.capture.slot_check import SourceState
-from penstock.flow.capture.window import Written, plan_window, sweep, write_window
+from penstock.flow.capture.window import Written, plan_window, request_of, sweep, write_window
 from penstock.flow.changelog import late_changes
 from penstock.flow.context import Context
 from penstock.flow.guards import running, slot_work
@@ -128,11 +128,10 @@ def capture_window(
             due = _prepare(ctx, conn, patterns=patterns, limit=limit, ahead=following.end if following else None)
         written = None
         if due.window is not None:
+            request = request_of(ctx, due.known, due.window.upto_lsn, due.logical)
             if following:
-                following.plan(conn, due.known, due.window.upto_lsn, due.following, due.logical)
-            written = write_window(
-                ctx, due.known, due.window, following, xid_horizon=due.end.xid_horizon, logical=due.logical
-            )
+                following.plan(conn, due.window.upto_lsn, replace(request, upto=due.following))
+            written = write_window(ctx, due.window, request, following, xid_horizon=due.end.xid_horizon)
             with ctx.ledger.session():
                 _stage(ctx, conn, due, due.window, written)
         confirmed = slot.advance(conn, due.known.slot, due.upto)

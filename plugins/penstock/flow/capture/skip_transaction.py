@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from time import monotonic
 
@@ -19,7 +19,7 @@ from penstock.flow import table_status
 from penstock.flow.capture import history_proof, slot_check
 from penstock.flow.capture import run as capture
 from penstock.flow.capture.slot_check import SourceState
-from penstock.flow.capture.window import plan_window
+from penstock.flow.capture.window import plan_window, request_of
 from penstock.flow.changelog import late_changes
 from penstock.flow.context import Context
 from penstock.flow.guards import running, slot_work
@@ -72,7 +72,7 @@ def find_offender(ctx: Context) -> Offender | None:
     """
     with _standing(ctx) as (conn, known, _):
         end = Lsn(min(server_info.position(conn).flushed, known.position + ctx.pipeline.capture.max_wal_bytes))
-        return None if end == known.position or _decodes(ctx, conn, known, end) else _offender(ctx, conn, known, end)
+        return None if end == known.position else _offender(ctx, conn, known, end)
 
 
 def skip(ctx: Context) -> Offender | None:
@@ -109,12 +109,11 @@ def _leave_out(ctx: Context, offender: Offender) -> bool:
                 f"expected pipeline {ctx.name} to stand at {offender.after}, where the transaction is to be left out, got "
                 f"{known.position}; another run has captured it: look again",
             )
-        if _decodes(ctx, conn, known, upto):
+        request = _request(ctx, known, upto)
+        if peek.decodes(conn, request):
             return False
         end = server_info.position(conn)
-        digest = history_proof.skipped_digest(
-            conn, known, upto, origin=ctx.pipeline.source.origin, logical=_logical(ctx)
-        )
+        digest = history_proof.skipped_digest(conn, request)
         slot_check.judge_again(known, before, slot_check.read_state(conn, known))
         since, until = _committed(ctx, offender, end)
         skipped = SkippedRecord(
@@ -158,31 +157,30 @@ def _standing(ctx: Context) -> Iterator[tuple[SourceSession, ActivePipeline, Sou
             yield conn, known, before
 
 
-def _decodes(ctx: Context, conn: SourceSession, known: ActivePipeline, upto: Lsn) -> bool:
-    none = ctx.pipeline.source.origin == "none"
-    return peek.decodes(conn, Request(known.slot, known.publication, upto, none, _logical(ctx)))
+def _request(ctx: Context, known: ActivePipeline, upto: Lsn) -> Request:
+    """Ask for logical messages as capture does, for the server may fail at one of them."""
+    return request_of(ctx, known, upto, Logical.PASSED_OVER if ctx.pipeline.source.ddl_trigger else Logical.UNSENT)
 
 
-def _logical(ctx: Context) -> Logical:
-    """Return which logical messages to ask for: as capture does, for the server may fail at one of them."""
-    return Logical.PASSED_OVER if ctx.pipeline.source.ddl_trigger else Logical.UNSENT
-
-
-def _offender(ctx: Context, conn: SourceSession, known: ActivePipeline, end: Lsn) -> Offender:
+def _offender(ctx: Context, conn: SourceSession, known: ActivePipeline, end: Lsn) -> Offender | None:
     """Halve the window until the first place is found whose transaction cannot be decoded."""
 
-    def fails(place: int) -> bool:
-        return not _decodes(ctx, conn, known, Lsn(place + 1))
+    request = _request(ctx, known, end)
 
-    found = history_proof.decodable(conn, known, end, origin=ctx.pipeline.source.origin, logical=_logical(ctx))
+    def decodes(place: int) -> bool:
+        return peek.decodes(conn, replace(request, upto=Lsn(place)))
+
+    if decodes(end):
+        return None
+    found = history_proof.decodable(conn, request)
     if found is None:
         places: Sequence[int] = range(known.position, end)
     else:
         places = [each.lsn for each in found]
-    place = bisect_left(places, True, key=fails)
+    place = bisect_left(places, True, key=lambda each: not decodes(each + 1))
     lsn, transaction = Lsn(places[place]), None if found is None else found[place]
     # where the commit is the first record of a page, a peek to it reads it: then end before the page's head
-    after = lsn if lsn > known.position and _decodes(ctx, conn, known, lsn) else Lsn(lsn - _PAGE_HEAD)
+    after = lsn if lsn > known.position and decodes(lsn) else Lsn(lsn - _PAGE_HEAD)
     passable = transaction is not None or history_proof.is_passable(conn, known, Lsn(lsn + 1))
     return Offender(lsn, Lsn(max(after, known.position)), transaction, _touched(ctx, transaction), passable)
 

@@ -62,17 +62,21 @@ def plan_window(
     return planned
 
 
-def messages(
-    ctx: Context, known: ActivePipeline, upto: Lsn, *, origin: str, logical: Logical
-) -> Iterator[pa.BinaryArray]:
-    """Peek the messages from where the slot stands to `upto`, with the option `origin`: `any` or `none`; raises SourceError."""
-    request = Request(known.slot, known.publication, upto, origin == "none", logical)
-    return peek.peek(ctx.source, request, ctx.pipeline.capture)
+def request_of(ctx: Context, known: ActivePipeline, upto: Lsn, logical: Logical) -> Request:
+    """Return what a peek from where the slot stands to `upto` asks for."""
+    return Request(known.slot, known.publication, upto, ctx.pipeline.source.origin == "none", logical)
 
 
-def asked(origin: str, logical: Logical) -> str:
+def asked(request: Request) -> str:
     """Return how a digest says with which options its messages were asked for."""
-    return origin if logical is Logical.UNSENT else f"{origin}+{_DDL}"
+    origin = "none" if request.origin_none else "any"
+    return origin if request.logical is Logical.UNSENT else f"{origin}+{_DDL}"
+
+
+def asked_again(options: str, request: Request) -> Request:
+    """Return the request by which the transactions of a digest come again; what the event trigger told of them is not read twice."""
+    origin, _, ddl = options.partition("+")
+    return replace(request, origin_none=origin == "none", logical=Logical.PASSED_OVER if ddl else Logical.UNSENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,27 +90,18 @@ class Written:
 
 
 def write_window(
-    ctx: Context,
-    known: ActivePipeline,
-    window: WindowRecord,
-    following: NextWindow | None,
-    *,
-    xid_horizon: int,
-    logical: Logical,
+    ctx: Context, window: WindowRecord, request: Request, following: NextWindow | None, *, xid_horizon: int
 ) -> Written:
-    """Peek a planned window and write it; nothing refers to what is written."""
-    source, digest = ctx.pipeline.source, StreamDigest()
-    ahead = following.take(window, logical) if following else None
-    peeked, started = ahead or (
-        messages(ctx, known, window.upto_lsn, origin=source.origin, logical=logical),
-        monotonic(),
-    )
-    ddl = DdlLog() if logical is Logical.PROVED else None
-    decoder = ColumnarDecoder(xid_horizon=xid_horizon, skip_origins=frozenset(source.skip_origins), logical=ddl)
+    """Peek a planned window by the request for it and write it; nothing refers to what is written."""
+    digest, left_out = StreamDigest(), frozenset(ctx.pipeline.source.skip_origins)
+    ahead = following.take(window.from_lsn, request) if following else None
+    peeked, started = ahead or (peek.peek(ctx.source, request, ctx.pipeline.capture), monotonic())
+    ddl = DdlLog() if request.logical is Logical.PROVED else None
+    decoder = ColumnarDecoder(xid_horizon=xid_horizon, skip_origins=left_out, logical=ddl)
     folder = layout.window_folder(ctx.name, window.from_lsn, window.upto_lsn, window.attempt)
     batches = digest.passing(following.starting(peeked) if following else peeked)
     landed = land(batches, decoder, ctx.landing, folder, ctx.ledger.shapes.relation_versions(ctx.name).number)
-    return Written(replace(landed, ddl=ddl), digest.text(asked(source.origin, logical)), started, ahead is not None)
+    return Written(replace(landed, ddl=ddl), digest.text(asked(request)), started, ahead is not None)
 
 
 def land(
