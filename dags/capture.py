@@ -31,7 +31,7 @@ from airflow.sdk import DAG, task
 from penstock.config.model import Pipeline
 from penstock.orchestration.assets import alias, asset
 from penstock.orchestration.dags import dag_arguments, dags
-from penstock.orchestration.tasks import SOURCE_POOL, context, outcome
+from penstock.orchestration.tasks import SOURCE_POOL, working
 
 
 def build(pipeline: Pipeline) -> DAG:
@@ -56,8 +56,7 @@ def build(pipeline: Pipeline) -> DAG:
             from penstock.orchestration.notifications import deliver, send_capture
             from penstock.orchestration.other_dags import dag_states, paused
 
-            ctx = context(pipeline)
-            with outcome(ctx):
+            with working(pipeline) as ctx:
                 report = capture_repeatedly(ctx, why_end=lambda: paused(ti), landed=lambda _: wake(ctx, ti))
                 watch_the_watcher(ctx, dag_states(ti, pipeline, ["slot_health"]), deliver)
                 waiting = tables_to_announce(ctx)

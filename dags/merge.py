@@ -27,7 +27,7 @@ from penstock.flow.sequences import MergeStep
 from penstock.orchestration.assets import asset
 from penstock.orchestration.dags import dag_arguments, dags
 from penstock.orchestration.task_groups import merging
-from penstock.orchestration.tasks import context, outcome
+from penstock.orchestration.tasks import working
 
 
 def schedule(pipeline: Pipeline) -> Any:
@@ -51,8 +51,7 @@ def build(pipeline: Pipeline) -> DAG:
             """Say what is due; nothing due ends the run here."""
             from penstock.flow.merge import run as flow
 
-            ctx = context(pipeline)
-            with outcome(ctx):
+            with working(pipeline) as ctx:
                 return flow.due(ctx, force=bool(context_["params"]["force"])) is not None
 
         spark, _ = merging(pipeline, MergeStep("spark", "publish", lingers=True))

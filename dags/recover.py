@@ -30,7 +30,7 @@ from penstock.config.model import Pipeline
 from penstock.flow.sequences import RECOVERY
 from penstock.orchestration.dags import dag_arguments, dags, dry_run
 from penstock.orchestration.task_groups import sequence
-from penstock.orchestration.tasks import SOURCE_POOL, context, outcome
+from penstock.orchestration.tasks import SOURCE_POOL, working
 
 
 def build(pipeline: Pipeline) -> DAG:
@@ -49,8 +49,7 @@ def build(pipeline: Pipeline) -> DAG:
             """Say what was lost and what would be done; a dry run ends here."""
             from penstock.flow.recover import run as recover
 
-            ctx = context(pipeline)
-            with outcome(ctx):
+            with working(pipeline) as ctx:
                 return recover.start(ctx, dry_run=context_["params"]["dry_run"])
 
         look() >> sequence(pipeline, RECOVERY)

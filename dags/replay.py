@@ -29,7 +29,7 @@ from penstock.orchestration.dags import dag_arguments, dags, dry_run
 from penstock.orchestration.operators import ReplayOperator, replay_of
 from penstock.orchestration.table_choices import tables_param
 from penstock.orchestration.task_groups import rebuilding
-from penstock.orchestration.tasks import SOURCE_POOL, context, outcome
+from penstock.orchestration.tasks import SOURCE_POOL, working
 
 
 def build(pipeline: Pipeline) -> DAG:
@@ -60,8 +60,7 @@ def build(pipeline: Pipeline) -> DAG:
             """Say what would be done; bad input and a dry run end here."""
             from penstock.flow.load.replay_request import sources
 
-            ctx = context(pipeline)
-            with outcome(ctx):
+            with working(pipeline) as ctx:
                 for source in sources(ctx, replay_of(context_["params"])):
                     ctx.progress(source.line())
             return not context_["params"]["dry_run"]

@@ -18,7 +18,7 @@ from airflow.sdk import DAG, task
 from penstock.config.model import Pipeline
 from penstock.orchestration.dags import dag_arguments, dags
 from penstock.orchestration.table_choices import table_param
-from penstock.orchestration.tasks import SOURCE_POOL, context, outcome
+from penstock.orchestration.tasks import SOURCE_POOL, working
 
 
 def build(pipeline: Pipeline) -> DAG:
@@ -34,8 +34,8 @@ def build(pipeline: Pipeline) -> DAG:
             """Look whether the cause is gone, and let it continue."""
             from penstock.flow.recover import resume as flow
 
-            ctx, table = context(pipeline), context_["params"]["table"]
-            with outcome(ctx):
+            table = context_["params"]["table"]
+            with working(pipeline) as ctx:
                 if table:
                     flow.resume_table(ctx, table)
                 else:

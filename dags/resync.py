@@ -33,7 +33,7 @@ from penstock.orchestration.dags import dag_arguments, dags, dry_run
 from penstock.orchestration.operators import ResyncOperator
 from penstock.orchestration.table_choices import tables_param
 from penstock.orchestration.task_groups import rebuilding
-from penstock.orchestration.tasks import SOURCE_POOL, context, outcome, woken
+from penstock.orchestration.tasks import SOURCE_POOL, woken, working
 
 
 def wakes(pipeline: Pipeline) -> bool:
@@ -61,9 +61,9 @@ def build(pipeline: Pipeline) -> DAG:
             from penstock.flow.load import run as rebuild
             from penstock.flow.load.resync import resync_lines
 
-            ctx, params = context(pipeline), context_["params"]
+            params = context_["params"]
             dry = params["dry_run"] and not woken(context_)
-            with outcome(ctx):
+            with working(pipeline) as ctx:
                 if params["abandon"]:
                     rebuild.abandon(ctx, params["tables"] or [], dry_run=dry)
                     return False

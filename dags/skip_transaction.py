@@ -29,7 +29,7 @@ from airflow.sdk import DAG, task
 
 from penstock.config.model import Pipeline
 from penstock.orchestration.dags import dag_arguments, dags, dry_run
-from penstock.orchestration.tasks import SOURCE_POOL, context, outcome
+from penstock.orchestration.tasks import SOURCE_POOL, working
 
 
 def build(pipeline: Pipeline) -> DAG:
@@ -45,8 +45,7 @@ def build(pipeline: Pipeline) -> DAG:
             """Name the transaction, or leave it out; return what was said."""
             from penstock.flow.capture import skip_transaction as flow
 
-            ctx = context(pipeline)
-            with outcome(ctx):
+            with working(pipeline) as ctx:
                 return flow.skip_or_show(ctx, dry_run=bool(context_["params"]["dry_run"]))
 
         skip()

@@ -31,7 +31,7 @@ from penstock.config.model import Pipeline
 from penstock.orchestration import notifications
 from penstock.orchestration.assets import alias, asset
 from penstock.orchestration.dags import dag_arguments, dags
-from penstock.orchestration.tasks import SOURCE_POOL, context, outcome
+from penstock.orchestration.tasks import SOURCE_POOL, working
 
 log = logging.getLogger("penstock")
 UNWATCHED = "until a run succeeds the slot is not watched, and the WAL that it keeps may fill the source's disk"
@@ -56,8 +56,7 @@ def build(pipeline: Pipeline) -> DAG:
             from penstock.orchestration import table_choices
             from penstock.orchestration.other_dags import dag_states
 
-            ctx = context(pipeline)
-            with outcome(ctx):
+            with working(pipeline) as ctx:
                 done = flow.check(ctx, dag_states(context_["ti"], pipeline), notifications.deliver)
                 table_choices.note(ctx)
             notifications.send_gauges(ctx.name, report.gauges(done))
@@ -71,8 +70,7 @@ def build(pipeline: Pipeline) -> DAG:
 
             if not seen["drain"]:
                 raise AirflowSkipException("nothing to drain")
-            ctx = context(pipeline)
-            with outcome(ctx):
+            with working(pipeline) as ctx:
                 done = flow.drain(ctx)
                 lineage.captured(ctx, ti, done)
             if done.changes:
@@ -87,9 +85,9 @@ def build(pipeline: Pipeline) -> DAG:
             from penstock.flow.health import summary
             from penstock.orchestration import notifications
 
-            with outcome(context(pipeline)):
+            with working(pipeline) as ctx:
                 flow.require_delivered(seen["undelivered"])
-                summary.send_summary(context(pipeline), partial(notifications.send_info, pipeline))
+                summary.send_summary(ctx, partial(notifications.send_info, pipeline))
             for failure in notifications.beat(pipeline):
                 log.warning("%s", failure)
 

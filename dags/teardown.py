@@ -17,7 +17,7 @@ from airflow.sdk import DAG, task
 
 from penstock.config.model import Pipeline
 from penstock.orchestration.dags import dag_arguments, dags, dry_run
-from penstock.orchestration.tasks import SOURCE_POOL, context, outcome
+from penstock.orchestration.tasks import SOURCE_POOL, working
 
 
 def build(pipeline: Pipeline) -> DAG:
@@ -33,8 +33,7 @@ def build(pipeline: Pipeline) -> DAG:
             """Drop slot and publication, or print the statements."""
             from penstock.flow.recover import teardown as flow
 
-            ctx = context(pipeline)
-            with outcome(ctx):
+            with working(pipeline) as ctx:
                 return flow.teardown(ctx, dry_run=bool(context_["params"]["dry_run"]))
 
         teardown()

@@ -29,7 +29,7 @@ from airflow.sdk import DAG, Param, task
 from penstock.config.model import Pipeline
 from penstock.orchestration.dags import dag_arguments, dags
 from penstock.orchestration.table_choices import tables_param
-from penstock.orchestration.tasks import context, outcome
+from penstock.orchestration.tasks import context, working
 
 
 def build(pipeline: Pipeline) -> DAG:
@@ -54,9 +54,8 @@ def build(pipeline: Pipeline) -> DAG:
             from penstock.orchestration.notifications import deliver
             from penstock.orchestration.other_dags import MergeTrigger
 
-            ctx, params = context(pipeline), context_["params"]
-            merge = MergeTrigger(context_["ti"], pipeline)
-            with outcome(ctx):
+            params, merge = context_["params"], MergeTrigger(context_["ti"], pipeline)
+            with working(pipeline) as ctx:
                 found = flow.verify(
                     ctx, tables=params["tables"] or (), mode=params["mode"], merge=merge.fire, deliver=deliver
                 )
@@ -67,7 +66,7 @@ def build(pipeline: Pipeline) -> DAG:
             """Be red where a table differs or could not be read."""
             from penstock.flow.verify import run as flow
 
-            with outcome(context(pipeline)):
+            with working(pipeline):
                 flow.require_equal(summary["differing"], summary["lsn"], summary["unread"])
 
         @task

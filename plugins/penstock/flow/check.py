@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from functools import cache
 from itertools import islice, pairwise
@@ -15,6 +15,7 @@ from penstock.errors import LakeError, LedgerError, SourceError
 from penstock.flow import landing_mark
 from penstock.flow.context import Context
 from penstock.ledger.pipelines import taken
+from penstock.ledger.table_records import TableRecord
 from penstock.shapes.mirror_column import present
 from penstock.source import session, types
 from penstock.source.preflight import run as preflight
@@ -72,25 +73,30 @@ def seconds_between(schedule: str | None) -> int | None:
 def _places(ctx: Context) -> Iterator[Finding]:
     """Find another pipeline in the lake's namespace, a landing zone that is not the pipeline's, or one that cannot be asked."""
     place = ctx.pipeline.lake_place
-    try:
+    with _unless_unknown():
         if other := ctx.ledger.pipelines.in_place(ctx.name, place):
             yield Finding("error", "config-invalid", "lake.namespace", taken(ctx.name, place, other), "set another")
-        landing_mark.require(ctx)
+        try:
+            landing_mark.require(ctx)
+        except LakeError as error:
+            yield Finding("error", error.slug, "landing.uri", error.message, error.runbook)
+
+
+@contextmanager
+def _unless_unknown() -> Iterator[None]:
+    """Pass over what a ledger that is not there, or does not know the pipeline, cannot be asked."""
+    try:
+        yield
     except LedgerError as error:
         if error.slug not in _UNKNOWN:
             raise
-    except LakeError as error:
-        yield Finding("error", error.slug, "landing.uri", error.message, error.runbook)
 
 
 def _types(ctx: Context) -> Iterator[Finding]:
     """Find tables in which the lake has another type of a column than the pipeline file asks for."""
-    try:
+    records = list[TableRecord]()
+    with _unless_unknown():
         records = [each for each in ctx.ledger.tables.all(ctx.name) if each.state != "dropped"]
-    except LedgerError as error:
-        if error.slug not in _UNKNOWN:
-            raise
-        return
     for record in records:
         wanted = {
             column.name: types.is_text(ctx.pipeline, (record.schema, record.name), column.name, column.type)
@@ -109,13 +115,10 @@ def _types(ctx: Context) -> Iterator[Finding]:
 
 def _owns_slot(ctx: Context) -> bool:
     """Return whether a slot of the pipeline's name is known to be ours: a bootstrap has made it, or was about to."""
-    try:
+    record = None
+    with _unless_unknown():
         record = ctx.ledger.pipelines.get(ctx.name)
-        return record.slot_intent_at is not None and record.state != "torn_down"
-    except LedgerError as error:
-        if error.slug in _UNKNOWN:
-            return False
-        raise
+    return record is not None and record.slot_intent_at is not None and record.state != "torn_down"
 
 
 def failures(findings: list[Finding]) -> list[Finding]:

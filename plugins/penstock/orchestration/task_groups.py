@@ -13,7 +13,7 @@ from penstock.config.model import Pipeline
 from penstock.flow.sequences import CopyStep, MergeStep, SourceStep, Step
 from penstock.orchestration.assets import alias, asset
 from penstock.orchestration.operators import CopyOperator, MergeOperator, PenstockSparkOperator, SwitchOperator
-from penstock.orchestration.tasks import SOURCE_POOL, context, outcome
+from penstock.orchestration.tasks import SOURCE_POOL, context, outcome, working
 
 
 def sequence(pipeline: Pipeline, steps: Iterable[Step]) -> Any:
@@ -44,8 +44,7 @@ def _tasks(pipeline: Pipeline, step: Step) -> tuple[Any, Any]:
 def _asking(pipeline: Pipeline, step: SourceStep) -> Any:
     @task(task_id=step.name, pool=SOURCE_POOL, doc_md=step.run.__doc__)
     def ask() -> None:
-        ctx = context(pipeline)
-        with outcome(ctx):
+        with working(pipeline) as ctx:
             step.run(ctx)
 
     return ask()

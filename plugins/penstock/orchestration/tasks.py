@@ -65,6 +65,14 @@ def outcome(ctx: Context) -> Iterator[None]:
 
 
 @contextmanager
+def working(pipeline: Pipeline) -> Iterator[Context]:
+    """Give the work of a running task its pipeline's context, and the end that an error's kind asks for."""
+    ctx = context(pipeline)
+    with outcome(ctx):
+        yield ctx
+
+
+@contextmanager
 def _skipped_meanwhile(ti: Any, ctx: Context) -> Iterator[None]:
     """Skip, without an error that would page a person, what has to wait while another DAG makes the new slot."""
     makers = [f"{ctx.name}.{verb}" for verb in ("recover", "bootstrap")]
