@@ -29,10 +29,10 @@ def test_a_mark_beyond_the_end_of_the_wal_waits_for_the_window_that_comes_to_it(
     assert ledger.barriers.add(ready, END, reason="verify")
 
     assert capture(ledger, ready, START, MARK).upto_lsn == MARK
-    queue = ledger.windows.to_merge(ready)
+    queue = ledger.merges.to_merge(ready)
     assert (queue.upto, queue.marked) == (MARK, False)
     assert capture(ledger, ready, MARK, END).upto_lsn == END
-    assert ledger.windows.to_merge(ready).marked
+    assert ledger.merges.to_merge(ready).marked
 
 
 def test_merges_stop_at_each_mark_and_the_cut_forgets_it(ledger: Ledger, ready: str) -> None:
@@ -41,7 +41,7 @@ def test_merges_stop_at_each_mark_and_the_cut_forgets_it(ledger: Ledger, ready: 
     for first in (START, MARK, LATER):
         capture(ledger, ready, first, END, files=[entry(1)])
 
-    queue = ledger.windows.to_merge(ready)
+    queue = ledger.merges.to_merge(ready)
     assert (queue.upto, queue.marked, len(queue.windows)) == (MARK, True, 1)
     publish(ledger, ready, queue.upto, BOTH)
     reached = ledger.barriers.reached(ready, MARK)
@@ -49,10 +49,10 @@ def test_merges_stop_at_each_mark_and_the_cut_forgets_it(ledger: Ledger, ready: 
     assert (reached.cut.lsn, reached.cut.tables[0]["snapshot_id"]) == (MARK, 21)
     assert places(ledger, ready) == [LATER]
 
-    queue = ledger.windows.to_merge(ready)
+    queue = ledger.merges.to_merge(ready)
     assert (queue.upto, queue.marked, len(queue.windows)) == (LATER, True, 1)
     publish(ledger, ready, queue.upto, BOTH)
-    queue = ledger.windows.to_merge(ready)
+    queue = ledger.merges.to_merge(ready)
     assert (queue.upto, queue.marked, len(queue.windows)) == (END, False, 1)
     assert places(ledger, ready) == []
 
@@ -61,7 +61,7 @@ def test_a_mark_where_the_pipeline_stands_makes_a_cut_even_without_a_change(ledg
     capture(ledger, ready, START, MARK)
     assert ledger.barriers.add(ready, MARK, reason="verify")
 
-    queue = ledger.windows.to_merge(ready)
+    queue = ledger.merges.to_merge(ready)
     assert (queue.upto, queue.marked) == (MARK, True)
 
 
@@ -85,7 +85,7 @@ def test_a_mark_that_a_window_has_passed_over_holds_no_merge_up(ledger: Ledger, 
             "insert into penstock.mark (pipeline, era, lsn, reason) values (%s, 1, %s, 'verify')", (ready, MARK)
         )
 
-    queue = ledger.windows.to_merge(ready)
+    queue = ledger.merges.to_merge(ready)
     assert (queue.upto, queue.marked) == (LATER, False)
     publish(ledger, ready, queue.upto, BOTH)
     assert places(ledger, ready) == []

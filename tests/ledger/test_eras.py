@@ -77,7 +77,7 @@ def test_positions_and_transaction_ids_may_go_back_from_one_era_to_the_next(ledg
     capture(ledger, ready, START - 50, START, files=[entry(7, max_xid=4)])
     capture(ledger, ready, START, START + 10, files=[entry(7, max_xid=6)])
 
-    queue = ledger.windows.to_merge(ready)
+    queue = ledger.merges.to_merge(ready)
     assert [(window.from_lsn, window.era) for window in queue.windows] == [(START - 50, 2), (START, 2)]
     assert unmerged(ledger, ready) == 2
     cut_lsn = Lsn(START + 10)

@@ -96,7 +96,7 @@ def test_a_table_that_left_is_merged_through_where_it_was_published_and_no_furth
 
     assert states(ledger, ready) == {1: "ready", 2: "ready"}
     assert shown(ledger, ready)[2] == (False, True)
-    queue = ledger.windows.to_merge(ready)
+    queue = ledger.merges.to_merge(ready)
     assert {table.oid: len(queue.files(table)) for table in queue.tables} == {1: 2, 2: 1}
     publish(ledger, ready, Lsn(START + 20), [PublishedTable(1, 21), PublishedTable(2, 22)])
 

@@ -17,7 +17,7 @@ def test_an_unknown_pipeline_is_not_bootstrapped(ledger: Ledger) -> None:
     for call in (
         ledger.pipelines.get,
         ledger.merges.begin,
-        ledger.windows.to_merge,
+        ledger.merges.to_merge,
         ledger.pipelines.finish_bootstrap,
     ):
         with pytest.raises(LedgerError, match=r"\[not-bootstrapped\] expected the ledger to know pipeline nobody"):

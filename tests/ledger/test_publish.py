@@ -62,7 +62,7 @@ def test_pointers_tables_and_cut_move_together(ledger: Ledger, lake_rows: Lake, 
         (2, "ready", str(END), 12),
     ]
     assert [(table.complete_through, table.snapshot_id) for table in ledger.tables.all(due)] == [(END, 21), (END, 12)]
-    assert ledger.windows.to_merge(due).windows == ()
+    assert ledger.merges.to_merge(due).windows == ()
     assert ledger.merges.last_cut(due) == cut
 
 

@@ -113,7 +113,7 @@ def test_a_cut_makes_the_rebuilt_table_the_table(ledger: Ledger, ready: str) -> 
     ledger.loads.run(ready, ids=["r1"], run="run")
     advance(ledger, ready, "run")
     ledger.tables.stop(ready, {1: Trouble.usual("divergence", "for this test")})
-    queue = ledger.windows.to_merge(ready)
+    queue = ledger.merges.to_merge(ready)
     assert [each.id for each in queue.rebuilds] == ["r1"]
 
     publish(ledger, ready, END, [PublishedTable(1, 41, load="r1"), PublishedTable(2, 42)])

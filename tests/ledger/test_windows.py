@@ -223,23 +223,23 @@ def test_windows_are_due_from_the_table_that_has_least(ledger: Ledger, ready: st
         capture(ledger, ready, from_, from_ + 10, files=[entry(1)])
     publish(ledger, ready, Lsn(START + 20), [PublishedTable(1, 21)])
 
-    queue = ledger.windows.to_merge(ready)
+    queue = ledger.merges.to_merge(ready)
     assert [window.upto_lsn for window in queue.windows] == [START + 10, START + 20, START + 30]
     assert [(table.oid, table.complete_through) for table in queue.tables] == [(1, START + 20), (2, START)]
     assert (queue.upto, queue.last_cut.lsn if queue.last_cut else None) == (START + 30, START + 20)
 
     publish(ledger, ready, Lsn(START + 20), [PublishedTable(2, 22)])
-    assert [window.upto_lsn for window in ledger.windows.to_merge(ready).windows] == [START + 30]
+    assert [window.upto_lsn for window in ledger.merges.to_merge(ready).windows] == [START + 30]
 
 
 def test_a_paused_table_delays_no_other_and_comes_back_where_it_was(ledger: Ledger, ready: str) -> None:
     ledger.tables.stop(ready, {2: Trouble.usual("divergence", "a row is missing")})
     capture(ledger, ready, START, START + 10)
     publish(ledger, ready, Lsn(START + 10), [PublishedTable(1)])
-    assert ledger.windows.to_merge(ready).windows == ()
+    assert ledger.merges.to_merge(ready).windows == ()
 
     ledger.tables.resume(ready, 2)
-    assert [window.from_lsn for window in ledger.windows.to_merge(ready).windows] == [START]
+    assert [window.from_lsn for window in ledger.merges.to_merge(ready).windows] == [START]
 
 
 def test_a_copied_table_is_due_from_the_first_change_that_its_snapshot_may_not_have_seen(
@@ -250,13 +250,13 @@ def test_a_copied_table_is_due_from_the_first_change_that_its_snapshot_may_not_h
         capture(ledger, ready, from_, from_ + 10, files=[entry(3, rows=number, max_xid=max_xid)])
     publish(ledger, ready, Lsn(START + 40), [PublishedTable(1), PublishedTable(2)])
     ledger.tables.save(ready, [facts(3, "c")])
-    assert ledger.windows.to_merge(ready).windows == ()
+    assert ledger.merges.to_merge(ready).windows == ()
 
     start_copy(ledger, ready, 3, copy_id="late", snapshot="9:12:10", lsn=Lsn(START + 35))
-    assert ledger.windows.to_merge(ready).rebuilds == ()
+    assert ledger.merges.to_merge(ready).rebuilds == ()
     ledger.loads.finish_copy(ready, copy_id="late", oid=3, files=[entry(3, version=0)])
 
-    queue = ledger.windows.to_merge(ready)
+    queue = ledger.merges.to_merge(ready)
     assert [window.from_lsn for window in queue.windows] == [START + 10, START + 20, START + 30]
     assert [(table.oid, table.state) for table in queue.tables] == [(1, "ready"), (2, "ready")]
     assert [(each.oid, each.snapshot, each.files) for each in queue.rebuilds] == [
@@ -270,7 +270,7 @@ def test_a_snapshot_that_saw_everything_needs_no_window(ledger: Ledger, ready: s
     ledger.tables.save(ready, [facts(3, "c")])
     copy(ledger, ready, 3, copy_id="late", lsn=Lsn(START + 10), snapshot="9:9:")
 
-    queue = ledger.windows.to_merge(ready)
+    queue = ledger.merges.to_merge(ready)
     assert (queue.windows, [each.oid for each in queue.rebuilds]) == ((), [3])
 
 
@@ -278,13 +278,13 @@ def test_a_copied_table_waits_until_the_pipeline_has_reached_its_snapshot(ledger
     ledger.tables.save(ready, [facts(3, "c")])
     copy(ledger, ready, 3, copy_id="late", lsn=Lsn(START + 11))
     capture(ledger, ready, START, START + 10)
-    early = ledger.windows.to_merge(ready)
+    early = ledger.merges.to_merge(ready)
     assert ([table.oid for table in early.tables], early.rebuilds) == ([1, 2], ())
     with pytest.raises(LedgerError, match=r"but \[3\] were"):
         publish(ledger, ready, Lsn(START + 10), [PublishedTable(3, 31, "late")])
 
     capture(ledger, ready, START + 10, START + 11)
-    assert [each.oid for each in ledger.windows.to_merge(ready).rebuilds] == [3]
+    assert [each.oid for each in ledger.merges.to_merge(ready).rebuilds] == [3]
     publish(ledger, ready, Lsn(START + 11), [PublishedTable(3, 31, "late")])
 
 
@@ -295,7 +295,7 @@ def test_a_table_copied_again_gets_the_changes_that_its_snapshot_missed_though_i
     publish(ledger, ready, Lsn(START + 10), [PublishedTable(1), PublishedTable(2)])
     copy(ledger, ready, 1, copy_id="again", lsn=Lsn(START + 10), snapshot="9:10:9")
 
-    queue = ledger.windows.to_merge(ready)
+    queue = ledger.merges.to_merge(ready)
     assert {table.oid: [file.rows for file in queue.files(table)] for table in queue.tables} == {2: []}
     assert [file.rows for window in queue.windows for file in window.files if file.oid == 1] == [5]
     assert [each.oid for each in queue.rebuilds] == [1]
@@ -303,12 +303,12 @@ def test_a_table_copied_again_gets_the_changes_that_its_snapshot_missed_though_i
 
 def test_a_planned_window_is_not_due(ledger: Ledger, ready: str) -> None:
     plan(ledger, ready, START, START + 10)
-    assert ledger.windows.to_merge(ready).windows == ()
+    assert ledger.merges.to_merge(ready).windows == ()
 
 
 def test_the_first_cut_is_due_without_any_window(ledger: Ledger, running: str) -> None:
     ledger.tables.save(running, [facts(1, "a")])
     copy(ledger, running, 1)
 
-    queue = ledger.windows.to_merge(running)
+    queue = ledger.merges.to_merge(running)
     assert (queue.upto, queue.windows, [each.oid for each in queue.rebuilds]) == (START, (), [1])

@@ -6,7 +6,7 @@ whose answer got lost may simply ask again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
@@ -17,10 +17,14 @@ from penstock.errors import LedgerError
 from penstock.jobs.pointers import Place, Pointer, Rename
 from penstock.ledger.advisory_lock import new_attempt
 from penstock.ledger.iceberg_pointers import move_pointers
-from penstock.ledger.merge_queue import PublishedTable
-from penstock.ledger.pipelines import lock_active
+from penstock.ledger.loads import BUILDS, FETCHES, loads
+from penstock.ledger.merge_queue import MergeQueue, PublishedTable
+from penstock.ledger.pipelines import find, lock_active
 from penstock.ledger.records import CutRecord, TableWork
 from penstock.ledger.session import Part, Transaction, recordset
+from penstock.ledger.table_records import TableRecord
+from penstock.ledger.tables import tables as tables_of
+from penstock.ledger.windows import windows
 from penstock.lsn import Lsn
 
 _NOTHING: Mapping[Place, str | None] = MappingProxyType({})
@@ -43,6 +47,41 @@ class NewCut:
 
 class Merges(Part):
     """Record merges and their cuts."""
+
+    def to_merge(self, name: str) -> MergeQueue:
+        """Return everything that is due to be merged; raises LedgerError("not-bootstrapped")."""
+        with self.transaction(frozen=True) as transaction:
+            pipeline = find(transaction, name).with_slot()
+            after: dict[int, Lsn] = dict(transaction.rows("merges/merge_from", name=name))
+            ((upto, marked),) = transaction.rows("merges/cut_upto", name=name)
+            landed = loads(transaction, name, ("first", *FETCHES, *BUILDS), states=["landed", "ready"])
+            ready = [each for each in landed if each.state == "ready"]
+            starts = [*after.values(), *(each.through_lsn for each in ready if each.through_lsn is not None)]
+            reached = [each for each in ready if max(each.through_lsn or 0, each.lsn) <= upto]
+            least = min(starts, default=pipeline.position)
+            due = windows(transaction, name, after=least, through=upto, states=["staged", "confirmed"])
+            known = tables_of(transaction, name)
+            tables = [table for table in known if table.state == "ready" and table.oid in after]
+            copied = {(table.oid, table.copy_id) for table in known if table.state == "copied"}
+            through = {table.oid: table.complete_through or Lsn(0) for table in tables}
+            fetched = [
+                each
+                for each in landed
+                if each.cause in FETCHES and each.lsn > max(least, through.get(each.oid, each.lsn))
+            ]
+            cuts = transaction.records(CutRecord, "merges/cuts", name=name, attempt=None, lsn=None, limit=1)
+        return MergeQueue(
+            pipeline=pipeline,
+            upto=upto,
+            marked=marked,
+            fetches=tuple(sorted(fetched, key=lambda each: (each.lsn, each.oid))),
+            windows=tuple(due),
+            tables=tuple(tables),
+            last_cut=cuts[0] if cuts else None,
+            rebuilds=tuple(each for each in reached if each.cause != "first" or (each.oid, each.copy_id) in copied),
+            targets=_targets(known),
+            dropped=tuple(table for table in known if table.state == "dropped"),
+        )
 
     def begin(self, name: str, *, halted: bool = False) -> str:
         """Return a new attempt; from now on no older one can publish. With `halted` a halted pipeline will do.
@@ -176,3 +215,11 @@ def _cut(transaction: Transaction, name: str, attempt: str) -> CutRecord | None:
     return next(
         iter(transaction.records(CutRecord, "merges/cuts", name=name, attempt=attempt, lsn=None, limit=1)), None
     )
+
+
+def _targets(known: Iterable[TableRecord]) -> dict[int, tuple[str, ...]]:
+    """Return the names of the lake's tables by oid: one that is yet to be copied has none while another table has it."""
+    there = {table.oid: table.target for table in known if table.state != "dropped" and table.snapshot_id is not None}
+    held = set(there.values())
+    new = {table.oid: table.target for table in known if table.state != "dropped" and table.target not in held}
+    return new | there

@@ -6,7 +6,7 @@ captures at once, a killed one and one that woke up late cannot lose or repeat a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -14,10 +14,9 @@ from psycopg.types.range import Range
 
 from penstock.contract.manifest import FileEntry, moment
 from penstock.errors import LedgerError
-from penstock.ledger.loads import BUILDS, FETCHES, loads
-from penstock.ledger.merge_queue import MergeQueue
+from penstock.ledger.loads import BUILDS, loads
 from penstock.ledger.pipelines import find, lock, lock_active
-from penstock.ledger.records import CutRecord, PipelineRecord, Row, SkippedRecord, WindowRecord, WindowState
+from penstock.ledger.records import PipelineRecord, Row, SkippedRecord, WindowRecord, WindowState
 from penstock.ledger.session import Part, Transaction, recordset
 from penstock.ledger.shapes import add_relations, distrust_shapes, keep_logged
 from penstock.ledger.table_records import LoadRecord, TableRecord
@@ -98,7 +97,8 @@ class Windows(Part):
             known = lock_active(transaction, name)
             if not transaction.change("windows/plan_window", name=name, from_lsn=from_lsn, attempt=attempt, **facts):
                 raise moved(name, from_lsn, known.position)
-            return _window(transaction, name, from_lsn)
+            (window,) = windows(transaction, name, from_lsn=from_lsn)
+            return window
 
     def snapshot(self, name: str, *, but: Collection[int] = ()) -> LedgerSnapshot:
         """Return what is known of a pipeline, its tables, `but` some, and the builds that hold rows; raises LedgerError("not-bootstrapped")."""
@@ -154,7 +154,7 @@ class Windows(Part):
                 seconds=seconds,
                 **totals,
             )
-            window = _find_window(transaction, name, from_lsn)
+            window = next(iter(windows(transaction, name, from_lsn=from_lsn)), None)
             if window is None or window.attempt != attempt or window.state == "planned":
                 raise moved(name, from_lsn, known.position)
             if changed:
@@ -196,43 +196,6 @@ class Windows(Part):
             ((xid,),) = transaction.rows("windows/newest_xid", name=name)
             return None if xid is None else int(xid)
 
-    def to_merge(self, name: str) -> MergeQueue:
-        """Return everything that is due to be merged; raises LedgerError("not-bootstrapped")."""
-        with self.transaction(frozen=True) as transaction:
-            pipeline = find(transaction, name)
-            if pipeline.position is None:
-                raise LedgerError("not-bootstrapped", f"expected pipeline {name} to have a slot; bootstrap it")
-            after: dict[int, Lsn] = dict(transaction.rows("windows/merge_from", name=name))
-            ((upto, marked),) = transaction.rows("windows/cut_upto", name=name)
-            landed = loads(transaction, name, ("first", *FETCHES, *BUILDS), states=["landed", "ready"])
-            ready = [each for each in landed if each.state == "ready"]
-            starts = [*after.values(), *(each.through_lsn for each in ready if each.through_lsn is not None)]
-            reached = [each for each in ready if max(each.through_lsn or 0, each.lsn) <= upto]
-            least = min(starts, default=pipeline.position)
-            due = windows(transaction, name, after=least, through=upto, states=["staged", "confirmed"])
-            known = tables_of(transaction, name)
-            tables = [table for table in known if table.state == "ready" and table.oid in after]
-            copied = {(table.oid, table.copy_id) for table in known if table.state == "copied"}
-            through = {table.oid: table.complete_through or Lsn(0) for table in tables}
-            fetched = [
-                each
-                for each in landed
-                if each.cause in FETCHES and each.lsn > max(least, through.get(each.oid, each.lsn))
-            ]
-            cuts = transaction.records(CutRecord, "merges/cuts", name=name, attempt=None, lsn=None, limit=1)
-        return MergeQueue(
-            pipeline=pipeline,
-            upto=upto,
-            marked=marked,
-            fetches=tuple(sorted(fetched, key=lambda each: (each.lsn, each.oid))),
-            windows=tuple(due),
-            tables=tuple(tables),
-            last_cut=cuts[0] if cuts else None,
-            rebuilds=tuple(each for each in reached if each.cause != "first" or (each.oid, each.copy_id) in copied),
-            targets=_targets(known),
-            dropped=tuple(table for table in known if table.state == "dropped"),
-        )
-
 
 def windows(
     transaction: Transaction,
@@ -254,14 +217,6 @@ def windows(
     return transaction.records(WindowRecord, "windows/windows", name=name, states=states, past=past, **bounds)
 
 
-def _targets(known: Iterable[TableRecord]) -> dict[int, tuple[str, ...]]:
-    """Return the names of the lake's tables by oid: one that is yet to be copied has none while another table has it."""
-    there = {table.oid: table.target for table in known if table.state != "dropped" and table.snapshot_id is not None}
-    held = set(there.values())
-    new = {table.oid: table.target for table in known if table.state != "dropped" and table.target not in held}
-    return new | there
-
-
 def _committed(files: Sequence[FileEntry]) -> Range[datetime]:
     """Return the times at which the transactions of these files committed: all times if one file does not say."""
     spans = [(file.min_committed_at, file.max_committed_at) for file in files if file.rows]
@@ -279,15 +234,6 @@ def _bound(microseconds: int) -> datetime | None:
         return moment(microseconds)
     except OverflowError:
         return None
-
-
-def _find_window(transaction: Transaction, name: str, from_lsn: Lsn) -> WindowRecord | None:
-    return next(iter(windows(transaction, name, from_lsn=from_lsn)), None)
-
-
-def _window(transaction: Transaction, name: str, from_lsn: Lsn) -> WindowRecord:
-    (window,) = windows(transaction, name, from_lsn=from_lsn)
-    return window
 
 
 def moved(name: str, from_lsn: Lsn, position: Lsn | None) -> LedgerError:

@@ -119,7 +119,7 @@ def _queue(ctx: Context) -> MergeQueue:
 
     What was copied or rebuilt stands for the table whose place it takes.
     """
-    queue = ctx.ledger.windows.to_merge(ctx.name)
+    queue = ctx.ledger.merges.to_merge(ctx.name)
     ahead = {each.oid for each in queue.fetches if each.lsn > queue.upto}
     queue = names.with_free_names(ctx, queue)
     rebuilt = {each.oid for each in queue.rebuilds}

@@ -91,7 +91,7 @@ def _require_repaired(ctx: Context, record: PipelineRecord) -> None:
     if record.halted_slug in lake_state.SLUGS and (problem := lake_state.problem(ctx)):
         raise problem
     if record.halted_slug in _LANDING:
-        queue = ctx.ledger.windows.to_merge(ctx.name)
+        queue = ctx.ledger.merges.to_merge(ctx.name)
         loads = {load.oid: load for load in queue.rebuilds}
         due = [entry for table in queue.tables for entry in queue.files(table)]
         due += [entry for window in queue.windows for entry in window.files if entry.oid in loads]
