@@ -13,6 +13,7 @@ import typer
 
 from penstock import __version__
 from penstock.cli import verbs_look, verbs_prepare, verbs_repair, verbs_work
+from penstock.cli.options import add
 
 _PARTS = ("apache-airflow", "pyspark", "pyiceberg", "duckdb")
 app = typer.Typer(
@@ -22,8 +23,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     epilog="The exit statuses are in docs/commands.md. A runbook for every error: penstock runbook <slug>",
 )
-for verbs in (verbs_prepare, verbs_look, verbs_work, verbs_repair):
-    verbs.register(app)
+for panel, verbs in (
+    ("Prepare", verbs_prepare.VERBS),
+    ("Look", verbs_look.VERBS),
+    ("Everyday work", verbs_work.VERBS),
+    ("Repair", verbs_repair.VERBS),
+):
+    for verb in verbs:
+        add(app, verb, panel)
 
 
 def _show_version(wanted: bool) -> None:

@@ -12,17 +12,15 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import typer
 
-from penstock.cli import printing
+from penstock.cli import listing, printing
 from penstock.cli.options import Status, status_of, worst
 from penstock.cli.printing import bars
 from penstock.config.connections import Connection
-from penstock.config.files import clashes, find_pipeline, read_folder
-from penstock.config.model import load_pipeline
+from penstock.config.files import read_folder
 from penstock.config.paths import environment, folder, home
 from penstock.errors import ConfigError, LakeError, LedgerError, PenstockError
 from penstock.flow.check import Finding
@@ -42,28 +40,22 @@ class Answer:
     status: int = Status.DONE
 
 
-_FILES = (".yaml", ".yml", ".sample")
 Work = Callable[[Context], Answer | None]
 
 
 def find(name: str, stage: Stage | None = None) -> Context:
     """Return the context of a pipeline given by name or by file."""
-    known = environment()
-    given = name.endswith(_FILES)
-    pipeline = load_pipeline(Path(name), known) if given else find_pipeline(name, folder(), known)
+    pipeline, _ = listing.read_named(name)
     resolver = partial(Connection.from_airflow_environment, environ=os.environ)
-    ctx = Context(pipeline, resolver, home(), known, printing.say)
+    ctx = Context(pipeline, resolver, home(), environment(), printing.say)
     return replace(ctx, stage=stage) if stage else ctx
 
 
 def clashing(ctx: Context, name: str | None) -> list[Finding]:
     """Find what a pipeline shares with other files of the folder and may not; `name` is how it was asked for."""
-    path = Path(name) if name and name.endswith(_FILES) else None
-    found = clashes(ctx.pipeline, read_folder(folder(), environment()), path)
-    each = (problem for error in found for problem in error.problems)
+    found = listing.clashing(ctx.pipeline, read_folder(folder(), environment()), listing.file_of(name))
     return [
-        Finding("error", "config-invalid", str(problem.key), f"{problem.path}:{problem.line}: {problem.message}")
-        for problem in each
+        Finding("error", "config-invalid", str(each.key), f"{each.path}:{each.line}: {each.message}") for each in found
     ]
 
 

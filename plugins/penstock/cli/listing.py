@@ -92,30 +92,35 @@ def _settings(pipeline: Pipeline) -> dict[str, object]:
     }
 
 
+def read_named(wanted: str) -> tuple[Pipeline, Path | None]:
+    """Return a pipeline given by its name or by its file, and that file; raises ConfigError."""
+    path = file_of(wanted)
+    return (load_pipeline(path, environment()) if path else find_pipeline(wanted, folder(), environment())), path
+
+
+def file_of(wanted: str | None) -> Path | None:
+    """Return the file that was asked for, None where a name was."""
+    return Path(wanted) if wanted and wanted.endswith((".yaml", ".yml", ".sample")) else None
+
+
+def clashing(pipeline: Pipeline, read: Folder, path: Path | None = None) -> list[Problem]:
+    """Find what a pipeline shares with other files of the folder and may not; `path` is its file where it was asked for."""
+    return [problem for error in clashes(pipeline, read, path) for problem in error.problems]
+
+
 def _read_file(wanted: str) -> _FileOutcome:
-    """Read one file, given by its path or by the pipeline's name."""
     try:
-        if wanted.endswith((".yaml", ".yml", ".sample")):
-            path = Path(wanted)
-            return _with_clashes(wanted, load_pipeline(path, environment()), read_folder(folder(), environment()), path)
-        return _with_clashes(
-            wanted, find_pipeline(wanted, folder(), environment()), read_folder(folder(), environment())
-        )
+        pipeline, path = read_named(wanted)
+        return _FileOutcome(wanted, pipeline, clashing(pipeline, read_folder(folder(), environment()), path))
     except ConfigError as error:
         return _refused(wanted, error)
 
 
-def _with_clashes(named: str, pipeline: Pipeline, read: Folder, path: Path | None = None) -> _FileOutcome:
-    found = clashes(pipeline, read, path)
-    return _FileOutcome(named, pipeline, [problem for error in found for problem in error.problems])
-
-
 def _all() -> Iterator[_FileOutcome]:
     read = read_folder(folder(), environment())
+    alone = replace(read, seconds={})  # second files of a name are problems of their own
     for name, pipeline in read.pipelines.items():
-        yield _with_clashes(
-            str(read.files[name]), pipeline, replace(read, seconds={})
-        )  # they are problems of their own
+        yield _FileOutcome(str(read.files[name]), pipeline, clashing(pipeline, alone))
     for error in read.problems:
         yield _refused(str(folder()), error)
 

@@ -11,6 +11,7 @@ from enum import IntEnum
 from typing import Annotated, Any, Literal
 
 import typer
+from typer.core import TyperCommand
 
 from penstock.conditions import Directive
 from penstock.errors import PenstockError
@@ -79,12 +80,6 @@ EXAMPLES = {
 }
 
 
-def add(app: typer.Typer, verb: Any, panel: str, **more: Any) -> None:
-    """Give the command line a verb, with its example at the end of its help."""
-    name = verb.__name__.removesuffix("_").replace("_", "-")
-    app.command(name, rich_help_panel=panel, epilog=f"Example: {EXAMPLES[name]}", **more)(verb)
-
-
 class Status(IntEnum):
     """Name an exit status."""
 
@@ -132,3 +127,22 @@ def status_of(error: PenstockError) -> Status:
 def worst(statuses: Iterable[Status]) -> Status:
     """Return the most urgent of some pipelines' statuses."""
     return max(statuses, key=_BY_URGENCY.index, default=Status.DONE)
+
+
+class _OwnUsageError(TyperCommand):
+    """End with the status of what could not be tried where any other verb ends with that of a wrong use."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the command line; raises Exit."""
+        try:
+            return super().parse_args(ctx, args)
+        except typer.TyperException as error:
+            typer.echo(f"{ctx.get_usage()}\n{error}", err=True)
+            raise typer.Exit(NOT_TRIED) from None
+
+
+def add(app: typer.Typer, verb: Any, panel: str) -> None:
+    """Give the command line a verb, with its example at the end of its help."""
+    name = verb.__name__.removesuffix("_").replace("_", "-")
+    cls = _OwnUsageError if name == "plan-migration" else None
+    app.command(name, cls=cls, rich_help_panel=panel, epilog=f"Example: {EXAMPLES[name]}")(verb)

@@ -7,19 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.options import All, Json, Mode, OneOrAll, OnlyTables, Status, add, pipeline_names, slugs
+from penstock.cli.options import All, Json, Mode, OneOrAll, OnlyTables, Status, pipeline_names, slugs
 
 if TYPE_CHECKING:
     from penstock.cli.context import Answer
     from penstock.flow.context import Context
-
-PANEL = "Look"
-
-
-def register(app: typer.Typer) -> None:
-    """Give the command line these verbs."""
-    for verb in (list_, status, health, verify, runbook):
-        add(app, verb, PANEL)
 
 
 def list_(json: Json = False) -> None:
@@ -164,3 +156,6 @@ def _page(slug: str) -> Path:
     if not page.is_file():
         raise typer.BadParameter(f"expected the runbook at {page}, found none; set PENSTOCK_HOME to the project folder")
     return page
+
+
+VERBS = (list_, status, health, verify, runbook)

@@ -3,37 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from typer.core import TyperCommand
 
-from penstock.cli.options import NOT_TRIED, All, Json, Name, OneOrAll, Status, add, pipeline_names
+from penstock.cli.options import NOT_TRIED, All, Json, Name, OneOrAll, Status, pipeline_names
 
 if TYPE_CHECKING:
     from penstock.cli.context import Answer
     from penstock.flow.context import Context
-
-PANEL = "Prepare"
-
-
-class _OwnUsageError(TyperCommand):
-    """End with the status of what could not be tried where any other verb ends with that of a wrong use."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the command line; raises Exit."""
-        try:
-            return super().parse_args(ctx, args)
-        except typer.TyperException as error:
-            typer.echo(f"{ctx.get_usage()}\n{error}", err=True)
-            raise typer.Exit(NOT_TRIED) from None
-
-
-def register(app: typer.Typer) -> None:
-    """Give the command line these verbs."""
-    for verb in (init, validate, check, start, ddl_trigger, package):
-        add(app, verb, PANEL)
-    add(app, plan_migration, PANEL, cls=_OwnUsageError)
 
 
 def init(
@@ -175,3 +153,6 @@ def package(
         typer.echo(said, err=True)
         raise typer.Exit(Status.REFUSED) from None
     typer.echo(f"{path}: {'written' if changed else 'unchanged'}")
+
+
+VERBS = (init, validate, check, start, ddl_trigger, package, plan_migration)

@@ -7,20 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.options import DryRun, Json, Name, TableNames, add
+from penstock.cli.options import DryRun, Json, Name, TableNames
 
 if TYPE_CHECKING:
     from penstock.cli.context import Answer
     from penstock.flow.context import Context
     from penstock.flow.spark_job import Submit
-
-PANEL = "Repair"
-
-
-def register(app: typer.Typer) -> None:
-    """Give the command line these verbs."""
-    for verb in (resume, resync, replay, abandon, recover, skip_transaction, teardown):
-        add(app, verb, PANEL)
 
 
 def resume(
@@ -154,3 +146,6 @@ def teardown(name: Name, dry_run: DryRun = True, json: Json = False) -> None:
         lambda ctx: context.Answer({"dry_run": dry_run, "statements": teardown.teardown(ctx, dry_run=dry_run)}),
         json=json,
     )
+
+
+VERBS = (resume, resync, replay, abandon, recover, skip_transaction, teardown)

@@ -6,21 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from penstock.cli.options import All, DryRun, Json, Name, OneOrAll, OnlyTables, add
+from penstock.cli.options import All, DryRun, Json, Name, OneOrAll, OnlyTables
 from penstock.units import several
 
 if TYPE_CHECKING:
     from penstock.cli.context import Answer
     from penstock.flow.context import Context
 
-PANEL = "Everyday work"
 _HOLD_SECONDS = 3600.0  # what another fill of the pipeline may take
-
-
-def register(app: typer.Typer) -> None:
-    """Give the command line these verbs."""
-    for verb in (bootstrap, capture, merge, changelog, maintain):
-        add(app, verb, PANEL)
 
 
 def bootstrap(name: Name) -> None:
@@ -110,3 +103,6 @@ def maintain(
         return context.Answer({"dry_run": dry_run, "report": None if done is None else done.to_json()})
 
     context.answer(name, work_on, every=every, json=json)
+
+
+VERBS = (bootstrap, capture, merge, changelog, maintain)
