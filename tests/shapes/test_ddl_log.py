@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.shapes.ddl_log import Before, Rewrites, RewrittenFile, read_rewrites, rewritten_file, rewritten_files
+from penstock.shapes.ddl_log import Before, Rewrites, RewrittenFile, read_rewrites, rewritten_file
 from penstock.shapes.known_shape import FileBefore, KnownShape
 from penstock.shapes.timeline import History
 
@@ -237,6 +237,7 @@ def test_one_told_rewrite_says_who_wrote_the_rows() -> None:
             [rewriting(replace(LEFT, file=502), FOUND), rewriting(LEFT, replace(FOUND, file=502))],
             id="rewritten twice",
         ),
+        pytest.param([], id="of another partition alone"),
         pytest.param([rewriting(LEFT, FOUND), rewriting(LEFT, FOUND)], id="told twice"),
         pytest.param([rewriting(replace(LEFT, xid=101), FOUND)], id="in another transaction"),
         pytest.param([rewriting(replace(LEFT, plain=False), FOUND)], id="not plain"),
@@ -251,10 +252,3 @@ def test_what_may_be_another_story_is_not_believed(events: list[KnownShape]) -> 
 @pytest.mark.parametrize("token", [None, "", OTHER])
 def test_a_trigger_that_may_have_missed_something_tells_nothing(token: str | None) -> None:
     assert rewritten_file(500, 501, token, [rewriting(LEFT, FOUND)]) is None
-
-
-def test_all_partitions_with_a_new_file_have_to_be_told() -> None:
-    events = {7: [rewriting(LEFT, FOUND)]}
-
-    assert (rewritten_files({7: 500, 8: 600}, {7: 501, 8: 600}, HERE, events) or {}).keys() == {7}
-    assert rewritten_files({7: 500, 8: 600}, {7: 501, 8: 601}, HERE, events) is None

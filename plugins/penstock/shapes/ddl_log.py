@@ -139,16 +139,3 @@ def rewritten_file(before: int, now: int, generation: str | None, events: Sequen
     ((start, end),) = stories
     one = start.xid == end.xid and {start.generation, end.generation} == {generation} and end.plain
     return RewrittenFile(start.xid, *end.written, start.empty) if one and end.file == now else None
-
-
-def rewritten_files(
-    before: Mapping[int, int],
-    now: Mapping[int, int],
-    generation: str | None,
-    events: Mapping[int, Sequence[KnownShape]],
-) -> dict[int, RewrittenFile] | None:
-    """Return how each partition with a new file came to it, by oid; None where the log does not say it of all. All are given by oid."""
-    new = [oid for oid, file in now.items() if before[oid] != file]
-    found = {oid: rewritten_file(before[oid], now[oid], generation, events.get(oid, ())) for oid in new}
-    sure = {oid: each for oid, each in found.items() if each is not None}
-    return sure if len(sure) == len(found) else None

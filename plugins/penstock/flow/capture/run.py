@@ -178,7 +178,7 @@ def _prepare(
     landing_mark.require(ctx, record)
     end = server_info.position(conn)
     # after the position: so the catalog knows every column that the window can bring
-    stamps = schema.unchanged_stamps(ctx)
+    stamps = ctx.ledger.tables.looked(ctx.name, schema.WATCHED)
     chosen = ctx.pipeline.tables if patterns else None
     trigger = ddl_trigger.read_trigger(conn) if ctx.pipeline.source.ddl_trigger else None
     found = catalog_snapshot.read_catalog(conn, record.publication, patterns=chosen, known=stamps)

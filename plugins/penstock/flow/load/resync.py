@@ -19,13 +19,14 @@ from penstock.flow.load.fetch import candidates
 from penstock.flow.load.read import TRIES, Reads, catalog_now, changed_meanwhile
 from penstock.flow.load.request import Fill, ReadRequest
 from penstock.flow.load.waiting import why_no_copy
-from penstock.flow.schema import apply_plan
+from penstock.flow.schema.apply_plan import apply
 from penstock.flow.schema.names import table_facts
 from penstock.flow.schema.run import added_only
 from penstock.jobs.pointers import rebuilt
 from penstock.ledger import new_attempt
 from penstock.ledger.loads import NewBuild
 from penstock.ledger.table_records import LoadCause, LoadRecord, TableRecord
+from penstock.shapes.accepted import Accepted
 from penstock.shapes.plan import plan
 from penstock.shapes.source_table import SourceTable
 from penstock.source import slot
@@ -221,7 +222,7 @@ class Copies(Reads):
             ctx.progress(f"{load.qualified}: {decided.reason} while it was copied; copying it again")
             return changed_meanwhile(load.qualified, decided.reason)
         if decided.events:
-            ctx.ledger.loads.reshape(ctx.name, load.id, apply_plan.facts_after(load, decided, now))
+            apply(ctx, load, decided, Accepted(now.shape))
         ctx.ledger.loads.finish_copy(ctx.name, copy_id=load.copy_id, oid=load.oid, files=files)
         return None
 

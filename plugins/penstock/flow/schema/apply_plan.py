@@ -42,7 +42,8 @@ def apply(ctx: Context, known: Known, decided: Plan, accepted: Accepted) -> None
     if not decided.events and accepted == known.accepted:
         return
     events = followed_changes(known.oid, decided) if known.state == "ready" else ()
-    _save(ctx, known, _with(known, decided, accepted), events)
+    columns, identity = decided.columns, decided.identity or known.identity  # no column where the last one was dropped
+    _save(ctx, known, replace(known, columns=columns, identity=identity, accepted=accepted), events)
     if isinstance(known, TableRecord):
         for event in decided.events:
             ctx.progress(f"{known.qualified}: {event.text}")
@@ -65,17 +66,3 @@ def followed_changes(oid: int, decided: Plan) -> list[SchemaChange]:
     return [
         SchemaChange(oid, event.name, event.text, {"xid": event.xid} if event.xid else {}) for event in decided.events
     ]
-
-
-def _with(known: Known, decided: Plan, accepted: Accepted) -> TableFacts:
-    return replace(
-        known,
-        columns=decided.columns,  # none where the last one was dropped
-        identity=decided.identity or known.identity,
-        accepted=accepted,
-    )
-
-
-def facts_after(known: TableRecord | LoadRecord, decided: Plan, now: SourceTable) -> TableFacts:
-    """Return the facts of a table with the columns that were added to it."""
-    return _with(known, decided, Accepted(now.shape))

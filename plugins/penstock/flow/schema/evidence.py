@@ -104,10 +104,8 @@ def rows_kept(ctx: Context, case: OpenTable, landed: Landed, generation: str | N
     """Return whether the window logged how each partition came to its file, and no row can have gone by a TRUNCATE of it alone."""
     if case.now.kind != "p":
         return True
-    before, now = case.known_files()
-    new = {oid for oid, file in now.items() if before[oid] != file}
-    files = {oid: before[oid] for oid in new}
-    return new <= _rewritten_as_logged(ctx, case, landed, generation, files)
+    files = {oid: before for oid, (before, _) in case.new_files().items()}
+    return files.keys() <= _rewritten_as_logged(ctx, case, landed, generation, files)
 
 
 def _rewritten_as_logged(

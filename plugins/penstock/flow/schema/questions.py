@@ -131,11 +131,11 @@ class OpenTable:
         """Return the versions of the altered columns' catalog rows now, by attnum."""
         return {each.subject: each.held_back.version for each in self.questions if each.held_back is not None}
 
-    def known_files(self) -> tuple[dict[int, int], dict[int, int]]:
-        """Return the files of before and of now of the partitions that were there before."""
-        before = self.known.accepted.shape
-        leaves = [leaf for leaf in self.now.leaves if leaf.oid in before.leaves]
-        return {leaf.oid: file_before(before, leaf) for leaf in leaves}, {leaf.oid: leaf.file for leaf in leaves}
+    def new_files(self) -> dict[int, tuple[int, int]]:
+        """Return the files of before and of now of the partitions that were there before, and have another one since."""
+        known = self.known.accepted.shape.leaves
+        there = (leaf for leaf in self.now.leaves if leaf.oid in known)
+        return {leaf.oid: (known[leaf.oid].file, leaf.file) for leaf in there if known[leaf.oid].file != leaf.file}
 
     def _subjects(self, asks: Asks) -> frozenset[int]:
         return frozenset(each.subject for each in self.questions if each.asks == asks)

@@ -64,14 +64,6 @@ def resolve_questions(ctx: Context, conn: SourceSession, look: Look, landed: Lan
 
 
 @dataclass(frozen=True, slots=True)
-class _Misfit:
-    """Say why what a window brought of a table does not fit, and whether rows of partitions are all that is in doubt."""
-
-    text: str
-    by_partitions: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class _Content:
     """Hold what a window brought, with what its relations' columns are."""
 
@@ -150,10 +142,10 @@ def _resolve_landed(ctx: Context, record: TableRecord, look: Look, content: _Con
         return
     found = _partition_misfit(record, now, content) or _gone_misfit(ctx, record, content)
     if found is None and now and (label := _renamed_label(ctx, record, now, content)):
-        found = _Misfit(label)
+        found = Trouble("schema-change", label, "copy")
     if found and not _copied_since(ctx, record, content.upto):
-        reads = found.by_partitions and policy_of(ctx, record).on_dropped_partition == "follow"
-        table_status.stop(ctx, record, Trouble("schema-change", found.text, "read" if reads else "copy"))
+        reads = found.remedy == "read" and policy_of(ctx, record).on_dropped_partition == "follow"
+        table_status.stop(ctx, record, found if reads else replace(found, remedy="copy"))
     elif now is not None:
         _end_checks(ctx, record, content.upto)
 
@@ -165,12 +157,12 @@ def _resolve_waiting(ctx: Context, record: TableRecord, look: Look, content: _Co
         return
     keeps = ctx.pipeline.lake.on_dropped_partition == "keep"
     found = _partition_misfit(record, now, content) or _gone_misfit(ctx, record, content)
-    if found is not None and (keeps or not found.by_partitions):
-        table_status.stop(ctx, record, Trouble("schema-change", found.text, "copy"))
+    if found is not None and (keeps or found.remedy == "copy"):
+        table_status.stop(ctx, record, replace(found, remedy="copy"))
 
 
-def _partition_misfit(record: TableRecord, now: SourceTable | None, content: _Content) -> _Misfit | None:
-    """Say why what a window brought of a table does not fit its partitions or their key; None as above, and is as the ledger has it."""
+def _partition_misfit(record: TableRecord, now: SourceTable | None, content: _Content) -> Trouble | None:
+    """Say why what a window brought of a table does not fit its partitions or their key; `now` is None where that is as the ledger has it."""
     if (now.kind if now else record.accepted.shape.kind) != "p":
         return None
     landed, keys = content.landed, {column.attnum for column in record.columns if column.key}
@@ -181,31 +173,29 @@ def _partition_misfit(record: TableRecord, now: SourceTable | None, content: _Co
         if attnum in keys
     }
     if named & landed.old_nulls.get(record.oid, frozenset()):
-        return _Misfit("old rows came without the table's key: a partition had another replica identity for a while")
+        text = "old rows came without the table's key: a partition had another replica identity for a while"
+        return Trouble("schema-change", text, "copy")
     known = {*record.accepted.shape.leaves, *(leaf.oid for leaf in (now.leaves if now else ()))}
     known |= {each.oid for each in record.accepted.gone if (each.lsn or 0) > content.since}
     for part in landed.totals.partitions:
         if part.root == record.oid and part.oid not in known:
-            return _Misfit(
-                f"partition {part.name} took rows and was detached or dropped with them between two looks",
-                by_partitions=True,
-            )
+            text = f"partition {part.name} took rows and was detached or dropped with them between two looks"
+            return Trouble("schema-change", text, "read")
     return None
 
 
-def _gone_misfit(ctx: Context, record: TableRecord, content: _Content) -> _Misfit | None:
+def _gone_misfit(ctx: Context, record: TableRecord, content: _Content) -> Trouble | None:
     """Say why what a window brought cannot be told from the rows of partitions that are gone; None is as the ledger has it."""
     landed, accepted = content.landed, record.accepted
     archive = ctx.pipeline.lake.on_dropped_partition == "keep" and bool(accepted.kept)
     if archive and any(entry.oid == record.oid and entry.counts.truncates for entry in landed.files):
-        return _Misfit(
-            "the table was truncated, and the lake keeps rows of partitions that are gone, which would go with the others"
-        )
+        text = "the table was truncated, and the lake keeps rows of partitions that are gone, which would go with the others"
+        return Trouble("schema-change", text, "copy")
     taken = [part.oid for part in landed.totals.partitions if part.root == record.oid]
     for each, snapshot in taken_again(accepted, taken, content.since):
         if snapshot is None or not _all_seen(ctx, record.oid, landed, Snapshot.parse(snapshot)):
             text = f"rows came into the bounds of partition {each.name} again before the lake let its own go"
-            return _Misfit(text, by_partitions=True)
+            return Trouble("schema-change", text, "read")
     return None
 
 

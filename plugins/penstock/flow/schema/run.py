@@ -47,11 +47,6 @@ class Look:
     unchanged: frozenset[int] = frozenset()
 
 
-def unchanged_stamps(ctx: Context) -> dict[int, str]:
-    """Return the stamps of the tables that were as the ledger has them at an earlier look, and are while they keep it."""
-    return ctx.ledger.tables.looked(ctx.name, WATCHED)
-
-
 def follow(
     ctx: Context, conn: SourceSession, snapshot: CatalogSnapshot, ledger: LedgerSnapshot, trigger: str | None = None
 ) -> Look:

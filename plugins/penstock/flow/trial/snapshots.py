@@ -16,7 +16,7 @@ from penstock.flow.schema.publication import Alteration, decide
 from penstock.flow.schema.questions import OpenTable, ask_for_values
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
-from penstock.shapes.ddl_log import read_rewrites, rewritten_files
+from penstock.shapes.ddl_log import read_rewrites, rewritten_file
 from penstock.shapes.ddl_message import DdlLog, read_text
 from penstock.shapes.known_shape import KnownShape
 from penstock.shapes.mirror_column import column_plan
@@ -135,8 +135,9 @@ class TriedLog:
 
     def _files_explained(self, case: OpenTable) -> bool:
         """Return whether the log says of each partition how it came to its file; these have no row that could show more."""
-        return (
-            case.now.kind != "p" or rewritten_files(*case.known_files(), self.generation, self.ddl.shapes) is not None
+        return case.now.kind != "p" or all(
+            rewritten_file(before, now, self.generation, self.ddl.shapes.get(oid, ()))
+            for oid, (before, now) in case.new_files().items()
         )
 
 
