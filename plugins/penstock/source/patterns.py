@@ -7,7 +7,7 @@ written in double quotes, as in SQL. Of a partitioned table that is chosen the p
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -49,10 +49,6 @@ class Pattern:
         """Return whether it names every table there is, and so is never misspelt: those of an empty database are yet to come."""
         return self.text == _EVERYTHING
 
-    def matches(self, relation: Relation) -> bool:
-        """Return whether the pattern names the relation."""
-        return self.names(relation.schema, relation.name)
-
     def names(self, schema: str, name: str) -> bool:
         """Return whether the pattern names this schema and table."""
         return bool(self.schema.fullmatch(schema) and self.name.fullmatch(name))
@@ -91,22 +87,22 @@ def choose(relations: Sequence[Relation], tables: Patterns) -> Choice:
     """Hold the patterns of a pipeline against the source's relations; raises ConfigError for an unreadable pattern."""
     include = [Pattern.parse(text) for text in tables.include]
     exclude = [Pattern.parse(text) for text in tables.exclude]
-    wanted = [relation for relation in relations if _any(include, relation) and not _any(exclude, relation)]
+    is_wanted = chosen_by(tables)
+    wanted = [relation for relation in relations if is_wanted(relation.schema, relation.name)]
     fit = [relation for relation in wanted if _unfit(relation) is None]
-    chosen = _roots(fit, relations)
-    covered = _covered(chosen, relations)
+    covered = _below({relation.oid for relation in fit}, relations)
     return Choice(
-        chosen=tuple(chosen),
+        chosen=tuple(relation for relation in fit if relation.oid not in covered),
         left_out=tuple(
             LeftOut(relation.schema, relation.name, reason)
             for relation in wanted
             if (reason := _unfit(relation)) is not None and relation.oid not in covered
         ),
-        unmatched_include=tuple(
-            pattern.text for pattern in include if not (pattern.is_open or _any_matched(pattern, fit))
+        unmatched_include=tuple(each.text for each in include if not (each.is_open or _names_any(each, fit))),
+        unmatched_exclude=tuple(each.text for each in exclude if not _names_any(each, relations)),
+        inseparable=tuple(
+            each for each in relations if each.oid in covered and _named(exclude, each.schema, each.name)
         ),
-        unmatched_exclude=tuple(pattern.text for pattern in exclude if not _any_matched(pattern, relations)),
-        inseparable=tuple(relation for relation in relations if relation.oid in covered and _any(exclude, relation)),
     )
 
 
@@ -127,7 +123,7 @@ def chosen_by(tables: Patterns) -> Callable[[str, str], bool]:
 
 
 def _named(patterns: Iterable[Pattern], schema: str, name: str) -> bool:
-    return any(pattern.schema.fullmatch(schema) and pattern.name.fullmatch(name) for pattern in patterns)
+    return any(pattern.names(schema, name) for pattern in patterns)
 
 
 def _name_pattern(match: re.Match[str], part: str) -> re.Pattern[str]:
@@ -137,29 +133,18 @@ def _name_pattern(match: re.Match[str], part: str) -> re.Pattern[str]:
     return re.compile(".*".join(map(re.escape, match[part].split("*"))), re.DOTALL)
 
 
-def _any(patterns: Iterable[Pattern], relation: Relation) -> bool:
-    return _named(patterns, relation.schema, relation.name)
-
-
-def _any_matched(pattern: Pattern, relations: Iterable[Relation]) -> bool:
-    return any(pattern.matches(relation) for relation in relations)
+def _names_any(pattern: Pattern, relations: Iterable[Relation]) -> bool:
+    return any(pattern.names(relation.schema, relation.name) for relation in relations)
 
 
 def _unfit(relation: Relation) -> str | None:
     return _NOT_TABLES.get(relation.kind) or _NOT_LOGGED.get(relation.persistence)
 
 
-def _roots(fit: Sequence[Relation], relations: Sequence[Relation]) -> list[Relation]:
+def _below(oids: Collection[int], relations: Sequence[Relation]) -> set[int]:
+    """Return the partitions, of whatever depth, of these tables."""
     by_oid = {relation.oid: relation for relation in relations}
-    chosen = {relation.oid for relation in fit}
-    return [relation for relation in fit if not any(above in chosen for above in _above(relation, by_oid))]
-
-
-def _covered(chosen: Iterable[Relation], relations: Sequence[Relation]) -> set[int]:
-    """Return the partitions, of whatever depth, of the chosen tables."""
-    by_oid = {relation.oid: relation for relation in relations}
-    roots = {relation.oid for relation in chosen}
-    return {relation.oid for relation in relations if any(above in roots for above in _above(relation, by_oid))}
+    return {relation.oid for relation in relations if any(above in oids for above in _above(relation, by_oid))}
 
 
 def _above(relation: Relation, by_oid: Mapping[int, Relation]) -> Iterable[int]:

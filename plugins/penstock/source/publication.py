@@ -122,12 +122,6 @@ def add(conn: SourceSession, publication: str, tables: Collection[SourceTable]) 
         refusals.require_none(each for each in refusals.read_refusals(conn, publication) if each.table_oid in oids)
 
 
-def require_matches(choice: Choice) -> None:
-    """Raise ConfigError("no-matching-tables") unless every pattern of `include` matches a table."""
-    if choice.unmatched_include:
-        raise ConfigError("no-matching-tables", no_match(choice))
-
-
 def no_match(choice: Choice) -> str:
     """Say which patterns match no table, and what they match instead."""
     instead = ", ".join(f"{each.qualified} is {each.reason}" for each in choice.left_out)
@@ -140,7 +134,8 @@ def no_match(choice: Choice) -> str:
 
 def _create(conn: SourceSession, pipeline: Pipeline) -> int:
     choice = choose(catalog.relations(conn), pipeline.tables)
-    require_matches(choice)
+    if choice.unmatched_include:
+        raise ConfigError("no-matching-tables", no_match(choice))
     tables = catalog.describe(conn, {relation.oid: Published() for relation in choice.chosen}, sizes=False)
     mark = sql.SQL("comment on publication {} is {}").format(
         sql.Identifier(pipeline.publication), sql.Literal(_MARK.format(pipeline.name))

@@ -1,5 +1,6 @@
-"""Where the decoder's machine code is kept: one place, whoever starts the process, so that it is compiled once.
+"""Where the decoder's machine code is kept, apart from the loops themselves: a change of their file compiles them all again.
 
+It is one place, whoever starts the process, so that it is compiled once.
 numba asks for its folder when a function is decorated. Without the variable NUMBA_CACHE_DIR it would look next to the source
 and in the user's home, where what the set-up has compiled is not.
 """

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from penstock.config.connections import Connection
 from penstock.errors import SourceError
@@ -22,7 +23,7 @@ from penstock.shapes.known_shape import KnownShape
 from penstock.shapes.mirror_column import column_plan
 from penstock.shapes.plan import Plan
 from penstock.shapes.reads import leaves_to_inspect
-from penstock.shapes.source_table import SourceColumn, SourceTable
+from penstock.shapes.source_table import SourceTable
 from penstock.shapes.steps import Policy
 from penstock.shapes.timeline import History
 from penstock.source import catalog_snapshot, ddl_trigger, leaf_rows, publication
@@ -103,13 +104,9 @@ def differences(source: Iterable[SourceTable], scratch: Iterable[SourceTable]) -
 
 
 def _columns(table: SourceTable) -> dict[str, tuple[object, ...]]:
-    return {column.name: _facts(column) for column in table.columns}
-
-
-def _facts(column: SourceColumn) -> tuple[object, ...]:
-    # oids and attnums are the database's own
-    kind = column.type
-    return (kind.schema, kind.name, kind.typmod, column.not_null, column.key, column.generated, column.identity)
+    """Return what is compared of each column: oids and attnums are the database's own."""
+    facts = attrgetter("type.schema", "type.name", "type.typmod", "not_null", "key", "generated", "identity")
+    return {column.name: facts(column) for column in table.columns}
 
 
 @dataclass(frozen=True, slots=True)

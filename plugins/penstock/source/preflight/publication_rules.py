@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from penstock.config.model import CHANGES
-from penstock.shapes.source_table import SourceTable
 from penstock.source.preflight.asked import Asked
 from penstock.source.preflight.findings import Note, names, note
 from penstock.source.preflight.table_rules import unfit
@@ -56,7 +55,9 @@ def membership(asked: Asked) -> Iterator[Note]:
     ]
     lacking = [table.qualified for table in missing]
     extra = [table.qualified for table in asked.tables if table.oid not in meant]
-    if _follows(asked, missing):
+    owned = {each.oid for each in asked.privileges if each.owned}
+    # where the publication is ours, and so are the tables, capture lets them join
+    if asked.follows and all(table.oid in owned for table in missing):
         if lacking or extra:
             yield note("members-follow", late=lacking + extra)
             return
@@ -135,12 +136,6 @@ def _making(asked: Asked) -> str:
     source = asked.pipeline.source
     statement = create_statement(asked.pipeline.publication, asked.wanted, source.publish)
     return statement if source.adopt else f"{statement}; and set source.adopt: true"
-
-
-def _follows(asked: Asked, missing: Iterable[SourceTable]) -> bool:
-    """Return whether capture will let these tables join: the publication is ours, and so are they."""
-    owned = {each.oid for each in asked.privileges if each.owned}
-    return asked.follows and all(table.oid in owned for table in missing)
 
 
 def _shows_roots(asked: Asked) -> bool:

@@ -88,7 +88,9 @@ def reader(asked: Asked) -> Iterator[Note]:
     """Check that tables are read by a role that may do nothing else."""
     found, role = asked.reader, asked.role
     if found is None:
-        yield note("reader-none", statements=" ".join(reader_statements(role.database, _schemas(asked))))
+        schemas = {table.schema for table in asked.tables}
+        schemas |= {leaf.schema for table in asked.tables for leaf in table.leaves}
+        yield note("reader-none", statements=" ".join(reader_statements(role.database, schemas)))
         return
     if (found.database, found.started) != (role.database, role.started):
         yield note("reader-elsewhere")
@@ -202,7 +204,3 @@ def later_statement(schemas: Iterable[str]) -> str:
 
 def _listed(schemas: Iterable[str]) -> str:
     return names(map(quoted, sorted(set(schemas))))
-
-
-def _schemas(asked: Asked) -> set[str]:
-    return {leaf.schema for table in asked.tables for leaf in table.leaves} | {table.schema for table in asked.tables}
