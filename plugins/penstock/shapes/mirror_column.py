@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from penstock.shapes.source_table import SourceColumn, SourceTable
+from penstock.shapes.shape import fields_of
+from penstock.shapes.source_table import SourceColumn, SourceTable, TableColumn
 from penstock.values.lake_types import MISFITS_COLUMN, STRING, holds, innermost, mapping
-from penstock.values.pgtype import PgType
 from penstock.values.type_change import sent_as_real, widened_real
 
 # Iceberg computes columns of these names itself, and Spark can neither read nor change a table that has one of its own.
@@ -17,26 +17,16 @@ _COMPUTED = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class MirrorColumn:
-    """Describe one column of a target table.
+class MirrorColumn(TableColumn):
+    """Describe one column of a target table, under the field's name in the lake.
 
-    `name` is the field's name in the lake, and at the source where the column is there; `attnum` says which of the
-    source's columns it is, whatever that is called. `key` marks the replica identity. `missing_text` is PostgreSQL's text
-    of the value that rows written before the column existed show (its fast default), or None for NULL. A `dropped` one is
-    not at the source any more: the lake keeps what it held, and rows written since have NULL. `generation` counts the types that
-    its field in the lake could not become: each began another field of the same name. `dimensions` are those that an array is
-    declared with. `as_text`: text was chosen for it.
+    That is the source's name where the column is there. A `dropped` one is not at the source any more: the lake keeps what it held, and
+    rows written since have NULL. `generation` counts the types that its field in the lake could not become: each began another field of
+    the same name.
     """
 
-    name: str
-    attnum: int
-    type: PgType
-    key: bool = False
-    missing_text: str | None = None
     dropped: bool = False
     generation: int = 0
-    dimensions: int = 0
-    as_text: bool = False
 
     @property
     def lake_type(self) -> str:
@@ -59,15 +49,7 @@ def reserved(names: Iterable[str]) -> str | None:
 
 def column_plan(column: SourceColumn) -> MirrorColumn:
     """Return a source column as merge plans name it."""
-    return MirrorColumn(
-        column.name,
-        column.attnum,
-        column.type,
-        column.key,
-        column.missing_text,
-        dimensions=column.dimensions,
-        as_text=column.as_text,
-    )
+    return MirrorColumn(**fields_of(TableColumn, column))
 
 
 def followed(columns: Sequence[MirrorColumn], now: SourceTable, *, keep_dropped: bool) -> tuple[MirrorColumn, ...]:

@@ -10,31 +10,39 @@ from penstock.values.pgtype import PgType
 
 
 @dataclass(frozen=True, slots=True)
-class SourceColumn:
-    """Describe one column that the stream carries.
+class TableColumn:
+    """Describe one column of a table, at the source and in the lake.
 
-    `missing_text` is the server's text of the value that rows show which are older than the column, None for NULL.
-    `generated` is `''`, `s` (stored) or `v` (virtual); `identity` is `''`, `a` (always) or `d` (by default). `version`
-    is that of its catalog row: equal or not, without an order. `names_objects` is the type, its own or one within, whose text
-    is the name of another object, None where the value alone makes its text. `parts` are the oids of the type and all within it.
-    `dimensions` are those that an array is declared with, which the server does not insist on. `as_text`: the pipeline file chooses
-    text for it in the lake.
+    `attnum` says which of the source's columns it is, whatever that is called. `key` marks those that identify a row. `missing_text` is
+    the server's text of the value that rows show which are older than the column (its fast default), None for NULL. `dimensions` are
+    those that an array is declared with, which the server does not insist on. `as_text`: the pipeline file chooses text for it in the lake.
     """
 
     name: str
     attnum: int
     type: PgType
-    not_null: bool = False
     key: bool = False
     missing_text: str | None = None
+    dimensions: int = 0
+    as_text: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SourceColumn(TableColumn):
+    """Describe one column that the stream carries.
+
+    `generated` is `''`, `s` (stored) or `v` (virtual); `identity` is `''`, `a` (always) or `d` (by default). `version`
+    is that of its catalog row: equal or not, without an order. `names_objects` is the type, its own or one within, whose text
+    is the name of another object, None where the value alone makes its text. `parts` are the oids of the type and all within it.
+    """
+
+    not_null: bool = False
     has_default: bool = False
     generated: str = ""
     identity: str = ""
     version: str = ""
     names_objects: str | None = None
     parts: frozenset[int] = frozenset()
-    dimensions: int = 0
-    as_text: bool = False
 
 
 @dataclass(frozen=True, slots=True)
