@@ -10,28 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from penstock.shapes import object_names
+from penstock.shapes import changes, object_names
 from penstock.shapes.accepted import Accepted, GonePartition, emptied_partitions, missing_partitions
-from penstock.shapes.changes import (
-    AttributesChanged,
-    Change,
-    ColumnAdded,
-    ColumnAltered,
-    ColumnGone,
-    ColumnRenamed,
-    ColumnRetyped,
-    ColumnShown,
-    FileChanged,
-    FilterChanged,
-    KeyChanged,
-    LabelsChanged,
-    LeafAttached,
-    LeafChanged,
-    LeafGone,
-    TableRenamed,
-    TableUnfit,
-    WholeRowsCompared,
-)
 from penstock.shapes.mirror_column import MirrorColumn, reserved
 from penstock.shapes.replica_identity import strange_partitions
 from penstock.shapes.shape import Shape
@@ -40,7 +20,9 @@ from penstock.shapes.table_facts import TableFacts
 from penstock.values.pgtype import PgType
 
 
-def diff(known: TableFacts, now: SourceTable, empty_in: Mapping[int, str] = MappingProxyType({})) -> tuple[Change, ...]:
+def diff(
+    known: TableFacts, now: SourceTable, empty_in: Mapping[int, str] = MappingProxyType({})
+) -> tuple[changes.Change, ...]:
     """Return what changed since the accepted shape; `empty_in` are leaves without a row, with the snapshots that show it."""
     before = known.accepted.shape
     return (
@@ -68,11 +50,11 @@ def with_shown_defaults(before: Shape, now: SourceTable) -> SourceTable:
     return replace(now, columns=columns)
 
 
-def changed_files(before: Shape, now: SourceTable) -> Iterator[FileChanged]:
+def changed_files(before: Shape, now: SourceTable) -> Iterator[changes.FileChanged]:
     """Yield the leaves with a new file: a TRUNCATE, an ALTER TABLE that rewrites, and VACUUM FULL all make one."""
     for leaf in now.leaves:
         if file_before(before, leaf) != leaf.file:
-            yield FileChanged(leaf, leaf.oid not in before.leaves, now.changes_silently, now.kind == "p")
+            yield changes.FileChanged(leaf, leaf.oid not in before.leaves, now.changes_silently, now.kind == "p")
 
 
 def file_before(before: Shape, leaf: Leaf) -> int:
@@ -100,30 +82,30 @@ def grown_enums(before: Shape, now: SourceTable) -> list[int]:
     return [oid for oid, labels in now.enums.items() if len(before.enums.get(oid, ())) < len(labels)]
 
 
-def attached_leaves(before: Shape, now: SourceTable) -> Iterator[LeafAttached]:
+def attached_leaves(before: Shape, now: SourceTable) -> Iterator[changes.LeafAttached]:
     """Yield the partitions that are new and were tables of their own before, with each ATTACH since the last look."""
     known = {version for leaf in before.leaves.values() for version in leaf.chain}
     for leaf in now.leaves:
         since = tuple(each for each in leaf.attached if each.version not in known)
         if since and leaf.oid not in before.leaves:
-            yield LeafAttached(leaf, since)
+            yield changes.LeafAttached(leaf, since)
 
 
-def _unfit(now: SourceTable) -> Iterator[TableUnfit]:
+def _unfit(now: SourceTable) -> Iterator[changes.TableUnfit]:
     if clash := reserved(column.name for column in now.columns):
         why = (
             f"it has a column {clash} now, a name that the lake's tables keep for themselves: rename it, then resync it"
         )
-        yield TableUnfit(why, "target-clash")
+        yield changes.TableUnfit(why, "target-clash")
     if unfound := object_names.problem(now):
         why = f"{unfound}; {object_names.remedy(now)}, then resync it"
-        yield TableUnfit(why, "no-usable-identity", for_old_rows=True)
+        yield changes.TableUnfit(why, "no-usable-identity", for_old_rows=True)
 
 
-def _columns(known: TableFacts, now: SourceTable) -> Iterator[Change]:
+def _columns(known: TableFacts, now: SourceTable) -> Iterator[changes.Change]:
     before, columns = known.accepted.shape, known.columns
     if before.qualified != now.qualified:
-        yield TableRenamed(before.qualified, now.qualified)
+        yield changes.TableRenamed(before.qualified, now.qualified)
     there = {column.attnum: column for column in now.columns}
     for column in columns:
         if not column.dropped:
@@ -131,22 +113,22 @@ def _columns(known: TableFacts, now: SourceTable) -> Iterator[Change]:
     files = frozenset(each.leaf.oid for each in changed_files(before, now))
     for added in added_columns(columns, now):
         if added.attnum in before.hidden or added.name in before.hidden.values():
-            yield ColumnShown(added)
-        yield ColumnAdded(added, files)
-    yield from (ColumnAltered(column, files) for column in altered_columns(columns, before, now))
+            yield changes.ColumnShown(added)
+        yield changes.ColumnAdded(added, files)
+    yield from (changes.ColumnAltered(column, files) for column in altered_columns(columns, before, now))
     missing = tuple(column for column in columns if column.dropped or column.attnum not in there)
     if missing and now.identity == "f" and not now.key:
-        yield WholeRowsCompared(missing)
+        yield changes.WholeRowsCompared(missing)
 
 
-def _column(column: MirrorColumn, found: SourceColumn | None, now: SourceTable) -> Iterator[Change]:
+def _column(column: MirrorColumn, found: SourceColumn | None, now: SourceTable) -> Iterator[changes.Change]:
     if found is None:
-        yield ColumnGone(column, column.attnum in now.hidden)
+        yield changes.ColumnGone(column, column.attnum in now.hidden)
         return
     if found.name != column.name:
-        yield ColumnRenamed(column, found)
+        yield changes.ColumnRenamed(column, found)
     if not _same_type(found.type, column.type):
-        yield ColumnRetyped(column, found)
+        yield changes.ColumnRetyped(column, found)
 
 
 def _same_type(one: PgType | None, other: PgType | None) -> bool:
@@ -159,17 +141,17 @@ def _same_type(one: PgType | None, other: PgType | None) -> bool:
     )
 
 
-def _types(before: Shape, now: SourceTable) -> Iterator[Change]:
+def _types(before: Shape, now: SourceTable) -> Iterator[changes.Change]:
     if before.filter != now.filter:
-        yield FilterChanged()
+        yield changes.FilterChanged()
     for oid, labels in now.enums.items():
         same_rows = _within(before.part_versions.get(oid, ()), now.part_versions.get(oid, ()))
         if not (same_rows and _within(before.enums.get(oid, ()), labels)):
-            yield LabelsChanged(oid, str(now.part_names.get(oid, oid)))
+            yield changes.LabelsChanged(oid, str(now.part_names.get(oid, oid)))
     for oid in now.composites:
         if _other_attributes(before, now, oid):
             name = str(now.part_names.get(oid, oid))
-            yield from (AttributesChanged(name, column) for column in now.columns if oid in column.parts)
+            yield from (changes.AttributesChanged(name, column) for column in now.columns if oid in column.parts)
 
 
 def _within(before: Sequence[str], after: Sequence[str]) -> bool:
@@ -190,14 +172,14 @@ def _other_attributes(before: Shape, now: SourceTable, oid: int) -> bool:
     return numbers != len(now.part_versions.get(oid, ())) or types != [each[1:] for each in known]
 
 
-def _partitions(accepted: Accepted, now: SourceTable, empty_in: Mapping[int, str]) -> Iterator[Change]:
+def _partitions(accepted: Accepted, now: SourceTable, empty_in: Mapping[int, str]) -> Iterator[changes.Change]:
     before = accepted.shape
     gone = (*missing_partitions(before, now), *emptied_partitions(before, empty_in))
-    yield from (LeafGone(each, tuple(_unclear(accepted, now, each))) for each in gone)
+    yield from (changes.LeafGone(each, tuple(_unclear(accepted, now, each))) for each in gone)
     yield from attached_leaves(before, now)
     strange = {leaf.oid for leaf in strange_partitions(now)}
     for leaf in now.leaves:
-        yield from (LeafChanged(leaf, how) for how in _changed_leaf(before, leaf, strange=leaf.oid in strange))
+        yield from (changes.LeafChanged(leaf, how) for how in _changed_leaf(before, leaf, strange=leaf.oid in strange))
 
 
 def _unclear(accepted: Accepted, now: SourceTable, gone: GonePartition) -> Iterator[str]:
@@ -222,9 +204,9 @@ def _changed_leaf(before: Shape, leaf: Leaf, *, strange: bool) -> Iterator[str]:
         yield "was altered and has a unique index: it may have had another replica identity for a while"
 
 
-def _key(known: TableFacts, now: SourceTable) -> Iterator[KeyChanged]:
+def _key(known: TableFacts, now: SourceTable) -> Iterator[changes.KeyChanged]:
     before = {column.attnum: column.name for column in known.columns if column.key}
     after = {column.attnum: column.name for column in now.columns if column.key}
     if before.keys() != after.keys() or known.identity != now.identity:
         plain = (known.accepted.shape.kind, now.kind) == ("r", "r")
-        yield KeyChanged(known.identity, now.identity, before, after, plain, now.late_key)
+        yield changes.KeyChanged(known.identity, now.identity, before, after, plain, now.late_key)

@@ -10,26 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from penstock.shapes.changes import (
-    AttributesChanged,
-    Change,
-    ColumnAdded,
-    ColumnAltered,
-    ColumnGone,
-    ColumnRenamed,
-    ColumnRetyped,
-    ColumnShown,
-    FileChanged,
-    FilterChanged,
-    KeyChanged,
-    LabelsChanged,
-    LeafAttached,
-    LeafChanged,
-    LeafGone,
-    TableRenamed,
-    TableUnfit,
-    WholeRowsCompared,
-)
+from penstock.shapes import changes
 from penstock.shapes.mirror_column import MirrorColumn
 from penstock.shapes.source_table import SourceColumn
 from penstock.shapes.steps import (
@@ -64,15 +45,15 @@ class Rule:
     effects: tuple[Effect, ...] = ()
 
 
-def _table_unfit(change: TableUnfit, evidence: Evidence, policy: Policy) -> Step:
+def _table_unfit(change: changes.TableUnfit, evidence: Evidence, policy: Policy) -> Step:
     return Wait(change.why, change.slug) if policy.sends_old or not change.for_old_rows else Follow()
 
 
-def _table_renamed(change: TableRenamed, evidence: Evidence, policy: Policy) -> Step:
+def _table_renamed(change: changes.TableRenamed, evidence: Evidence, policy: Policy) -> Step:
     return Copy(f"the table was renamed from {change.before} to {change.now}, and the lake's name shows its rows still")
 
 
-def _column_added(change: ColumnAdded, evidence: Evidence, policy: Policy) -> Step:
+def _column_added(change: changes.ColumnAdded, evidence: Evidence, policy: Policy) -> Step:
     new, event = change.now, Event("add-column", f"column {change.now.name} was added", _xid(change.now))
     if new.missing_text is not None and not new.as_text:
         # Iceberg has no form of a list or map, nor of a value beyond the lake's type
@@ -87,13 +68,13 @@ def _column_added(change: ColumnAdded, evidence: Evidence, policy: Policy) -> St
     return Follow(event)
 
 
-def _column_shown(change: ColumnShown, evidence: Evidence, policy: Policy) -> Step:
+def _column_shown(change: changes.ColumnShown, evidence: Evidence, policy: Policy) -> Step:
     name = change.now.name
     why = f"column {name} was generated or not published, and is in the stream now: old rows show stored values"
     return Read(why, column=change.now.attnum)
 
 
-def _column_altered(change: ColumnAltered, evidence: Evidence, policy: Policy) -> Step:
+def _column_altered(change: changes.ColumnAltered, evidence: Evidence, policy: Policy) -> Step:
     column = change.now
     if column.attnum in evidence.values_kept or not change.files - evidence.harmless:
         return Follow()
@@ -101,12 +82,12 @@ def _column_altered(change: ColumnAltered, evidence: Evidence, policy: Policy) -
     return Ask(Read(why, column=column.attnum))
 
 
-def _column_renamed(change: ColumnRenamed, evidence: Evidence, policy: Policy) -> Step:
+def _column_renamed(change: changes.ColumnRenamed, evidence: Evidence, policy: Policy) -> Step:
     text = f"column {change.column.name} was renamed to {change.now.name}"
     return Follow(Event("rename-column", text, _xid(change.now))) if policy.follows else Copy(text)
 
 
-def _column_retyped(change: ColumnRetyped, evidence: Evidence, policy: Policy) -> Step:
+def _column_retyped(change: changes.ColumnRetyped, evidence: Evidence, policy: Policy) -> Step:
     before, now = change.column, change.now
     text = f"column {now.name} changed its type from {type_name(before.type)} to {type_name(now.type)}"
     event = Event("retype-column", text, _xid(now), retyped=now.attnum)
@@ -120,7 +101,7 @@ def _widened(before: MirrorColumn, now: SourceColumn) -> bool:
     return widened(before.type, now.type) and not (rounded and (before.key or now.key))
 
 
-def _column_gone(change: ColumnGone, evidence: Evidence, policy: Policy) -> Step:
+def _column_gone(change: changes.ColumnGone, evidence: Evidence, policy: Policy) -> Step:
     column = change.column
     if change.hidden:
         return Copy(f"column {column.name} is not in the stream any more: it is generated or not published")
@@ -132,7 +113,7 @@ def _column_gone(change: ColumnGone, evidence: Evidence, policy: Policy) -> Step
     return Follow(Event("drop-column", text))
 
 
-def _whole_rows_compared(change: WholeRowsCompared, evidence: Evidence, policy: Policy) -> Step:
+def _whole_rows_compared(change: changes.WholeRowsCompared, evidence: Evidence, policy: Policy) -> Step:
     kept = (each.name for each in change.missing if each.dropped or policy.on_dropped_column == "keep")
     name = next(kept, None)
     if name is None:
@@ -140,20 +121,20 @@ def _whole_rows_compared(change: WholeRowsCompared, evidence: Evidence, policy: 
     return Copy(f"column {name} was dropped, and without a key only whole rows tell which of the lake's are meant")
 
 
-def _filter_changed(change: FilterChanged, evidence: Evidence, policy: Policy) -> Step:
+def _filter_changed(change: changes.FilterChanged, evidence: Evidence, policy: Policy) -> Step:
     return Copy("the publication's row filter changed")
 
 
-def _labels_changed(change: LabelsChanged, evidence: Evidence, policy: Policy) -> Step:
+def _labels_changed(change: changes.LabelsChanged, evidence: Evidence, policy: Policy) -> Step:
     return Read(f"a label of enum {change.name} was renamed or moved, perhaps back", enum=change.oid)
 
 
-def _attributes_changed(change: AttributesChanged, evidence: Evidence, policy: Policy) -> Step:
+def _attributes_changed(change: changes.AttributesChanged, evidence: Evidence, policy: Policy) -> Step:
     why = f"composite type {change.name} got or lost an attribute, perhaps both"
     return Read(why, column=change.column.attnum)
 
 
-def _leaf_gone(change: LeafGone, evidence: Evidence, policy: Policy) -> Step:
+def _leaf_gone(change: changes.LeafGone, evidence: Evidence, policy: Policy) -> Step:
     gone, chosen = change.partition, policy.on_dropped_partition
     lost = "detached or dropped" if gone.snapshot is None else "truncated by itself"
     what = f"partition {gone.name} was {lost} with its rows"
@@ -168,7 +149,7 @@ def _leaf_gone(change: LeafGone, evidence: Evidence, policy: Policy) -> Step:
     return Follow(event)
 
 
-def _leaf_attached(change: LeafAttached, evidence: Evidence, policy: Policy) -> Step:
+def _leaf_attached(change: changes.LeafAttached, evidence: Evidence, policy: Policy) -> Step:
     leaf = change.leaf
     if leaf.oid not in evidence.rows_sent:
         why = "and nothing tells rows that it had then from rows that it took since"
@@ -179,11 +160,11 @@ def _leaf_attached(change: LeafAttached, evidence: Evidence, policy: Policy) -> 
     return Follow()
 
 
-def _leaf_changed(change: LeafChanged, evidence: Evidence, policy: Policy) -> Step:
+def _leaf_changed(change: changes.LeafChanged, evidence: Evidence, policy: Policy) -> Step:
     return Read(f"partition {change.leaf.name} {change.how}", leaf=change.leaf.oid)
 
 
-def _file_changed(change: FileChanged, evidence: Evidence, policy: Policy) -> Step:
+def _file_changed(change: changes.FileChanged, evidence: Evidence, policy: Policy) -> Step:
     leaf = change.leaf
     rewritten = bool(evidence.values_kept) and not change.new
     if not change.silent or rewritten or leaf.oid in evidence.harmless:
@@ -195,7 +176,7 @@ def _file_changed(change: FileChanged, evidence: Evidence, policy: Policy) -> St
     return Ask(Read(why, leaf=leaf.oid))
 
 
-def _key_changed(change: KeyChanged, evidence: Evidence, policy: Policy) -> Step:
+def _key_changed(change: changes.KeyChanged, evidence: Evidence, policy: Policy) -> Step:
     """Follow where each change of a row says itself which columns it is found by; of partitions each has its own."""
     before, now = change.key_before, change.key_now
     if policy.follows and before and before.keys() == now.keys() and "n" not in (change.before, change.now):
@@ -229,8 +210,8 @@ def _rule(decide: Callable[[Any, Evidence, Policy], Step], *effects: Effect) -> 
     return Rule(decide, effects)
 
 
-RULES: Mapping[type[Change], Rule] = {
-    ColumnAdded: _rule(
+RULES: Mapping[type[changes.Change], Rule] = {
+    changes.ColumnAdded: _rule(
         _column_added,
         Effect(
             "column added, without default or with a constant one",
@@ -245,8 +226,8 @@ RULES: Mapping[type[Change], Rule] = {
             cost=COLUMNS,
         ),
     ),
-    ColumnShown: _rule(_column_shown),
-    ColumnRenamed: _rule(
+    changes.ColumnShown: _rule(_column_shown),
+    changes.ColumnRenamed: _rule(
         _column_renamed,
         Effect(
             "column renamed, also two that swap their names",
@@ -255,7 +236,7 @@ RULES: Mapping[type[Change], Rule] = {
             events=("rename-column",),
         ),
     ),
-    ColumnGone: _rule(
+    changes.ColumnGone: _rule(
         _column_gone,
         Effect(
             "column dropped",
@@ -278,7 +259,7 @@ RULES: Mapping[type[Change], Rule] = {
             readers="the new column; the old one, if it is kept, as `<name>__dropped_<number>`",
         ),
     ),
-    ColumnRetyped: _rule(
+    changes.ColumnRetyped: _rule(
         _column_retyped,
         Effect(
             "`varchar(n)` longer or without a limit, `varchar` and `text` and `citext` to each other (not in arrays, which the server writes "
@@ -295,7 +276,7 @@ RULES: Mapping[type[Change], Rule] = {
             readers="the same values",
         ),
     ),
-    ColumnAltered: _rule(
+    changes.ColumnAltered: _rule(
         _column_altered,
         Effect(
             "any other change of a column's type, or of its row in the catalog while the table's file was written anew",
@@ -303,7 +284,7 @@ RULES: Mapping[type[Change], Rule] = {
             cost=COLUMNS,
         ),
     ),
-    LabelsChanged: _rule(
+    changes.LabelsChanged: _rule(
         _labels_changed,
         Effect(
             "enum label added; type, domain or attribute of a composite type renamed",
@@ -316,7 +297,7 @@ RULES: Mapping[type[Change], Rule] = {
             cost=replace(COLUMNS, text="a copy of the key and these columns, of these rows"),
         ),
     ),
-    AttributesChanged: _rule(
+    changes.AttributesChanged: _rule(
         _attributes_changed,
         Effect(
             "attribute of a composite type added or dropped",
@@ -324,7 +305,7 @@ RULES: Mapping[type[Change], Rule] = {
             cost=COLUMNS,
         ),
     ),
-    KeyChanged: _rule(
+    changes.KeyChanged: _rule(
         _key_changed,
         Effect(
             "replica identity full, default or by an index, with the same key",
@@ -346,8 +327,8 @@ RULES: Mapping[type[Change], Rule] = {
             outcome="pauses",
         ),
     ),
-    WholeRowsCompared: _rule(_whole_rows_compared),
-    LeafAttached: _rule(
+    changes.WholeRowsCompared: _rule(_whole_rows_compared),
+    changes.LeafAttached: _rule(
         _leaf_attached,
         Effect(
             "partition created in its place, or attached empty",
@@ -361,7 +342,7 @@ RULES: Mapping[type[Change], Rule] = {
             cost=LEAVES,
         ),
     ),
-    LeafChanged: _rule(
+    changes.LeafChanged: _rule(
         _leaf_changed,
         Effect(
             "partition detached and attached again, set unlogged, with another replica identity, or that took rows and was gone before the "
@@ -370,7 +351,7 @@ RULES: Mapping[type[Change], Rule] = {
             cost=LEAVES,
         ),
     ),
-    LeafGone: _rule(
+    changes.LeafGone: _rule(
         _leaf_gone,
         Effect(
             "partition dropped, detached, or truncated by itself and still empty",
@@ -389,7 +370,7 @@ RULES: Mapping[type[Change], Rule] = {
         ),
         Effect("partition dropped, detached or truncated, where nobody has chosen", "it is copied again", cost=COPY),
     ),
-    FileChanged: _rule(
+    changes.FileChanged: _rule(
         _file_changed,
         Effect(
             "`vacuum full`, `cluster`, `analyze`, an index, a grant, a comment, `not null`, a default, a constraint",
@@ -402,7 +383,7 @@ RULES: Mapping[type[Change], Rule] = {
             cost=LEAVES,
         ),
     ),
-    TableRenamed: _rule(
+    changes.TableRenamed: _rule(
         _table_renamed,
         Effect(
             "table renamed or moved to another schema, alone, in chains, or as blue and green change places",
@@ -419,7 +400,7 @@ RULES: Mapping[type[Change], Rule] = {
             where=("on_renamed_table", "keep"),
         ),
     ),
-    FilterChanged: _rule(
+    changes.FilterChanged: _rule(
         _filter_changed,
         Effect(
             "anything else that the stream does not carry",
@@ -427,7 +408,7 @@ RULES: Mapping[type[Change], Rule] = {
             cost=COPY,
         ),
     ),
-    TableUnfit: _rule(_table_unfit),
+    changes.TableUnfit: _rule(_table_unfit),
 }
 
 
