@@ -15,7 +15,7 @@ NO_ONE = (
 
 
 @pytest.mark.parametrize(
-    ("health", "level", "unheard"),
+    ("health", "level", "without_channel"),
     [
         ({}, "warn", ("warn", "critical")),
         ({"critical": {"channels": ["pager"]}}, "warn", ("warn",)),
@@ -28,12 +28,12 @@ NO_ONE = (
     ],
 )
 def test_the_check_says_of_which_alarms_no_person_is_notified(
-    health: dict[str, object], level: str, unheard: tuple[str, ...]
+    health: dict[str, object], level: str, without_channel: tuple[str, ...]
 ) -> None:
     policy = Health.model_validate(health)
 
-    assert (check.notified(policy).level, policy.unheard) == (level, unheard)
-    assert all(f"health.{each}.channels" in str(check.notified(policy).next_step) for each in unheard)
+    assert (check.notified(policy).level, policy.without_channel) == (level, without_channel)
+    assert all(f"health.{each}.channels" in str(check.notified(policy).next_step) for each in without_channel)
 
 
 @pytest.mark.parametrize(

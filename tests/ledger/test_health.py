@@ -53,7 +53,7 @@ def test_samples_come_back_as_they_were(ledger: Ledger, running: str) -> None:
 
     assert ledger.health.slot_samples(running, "s") == [later, SAMPLE]
     assert ledger.health.slot_samples(running, "s", since=NOW) == [later]
-    assert ledger.health.last_slot_samples(running, ["s", "other", "never seen"]) == {"s": later, "other": other}
+    assert ledger.health.slot_samples(running, "s", "other", "never seen", limit=1) == [other, later]
 
 
 def test_an_alarm_seen_twice_is_one_alarm(ledger: Ledger, running: str) -> None:

@@ -123,7 +123,7 @@ class Health(Section):
     drop: Drop = Drop()
 
     @property
-    def unheard(self) -> tuple[str, ...]:
+    def without_channel(self) -> tuple[str, ...]:
         """Return the levels of which no person is notified, because they have no channel or slot health has no schedule."""
         levels = {"warn": self.warn.channels, "critical": self.critical.channels}
         return tuple(level for level, channels in levels.items() if not channels or self.schedule is None)

@@ -48,15 +48,17 @@ def _reader(ctx: Context) -> AbstractContextManager[session.SourceSession | None
 
 def notified(health: Health) -> Finding:
     """Return whether a person is notified of alarms; by default no one is."""
-    if not health.unheard:
+    if not health.without_channel:
         return Finding("ok", "alert-undelivered", "alerts", "alarms of both levels have a channel")
     return Finding(
         "warn",
         "alert-undelivered",
         "alerts",
-        f"expected channels that notify a person, got none for the level {' and '.join(health.unheard)}: these alarms are only "
+        f"expected channels that notify a person, got none for the level {' and '.join(health.without_channel)}: these alarms are only "
         "in the ledger, in the log of slot_health and on the page",
-        "set " + " and ".join(f"health.{level}.channels" for level in health.unheard) + " to Airflow connections with "
+        "set "
+        + " and ".join(f"health.{level}.channels" for level in health.without_channel)
+        + " to Airflow connections with "
         "apprise URLs in their password, and give health.schedule a cron",
     )
 

@@ -167,19 +167,11 @@ class SlotHealth(Part):
         self.change("health/add_lake_sample", name=name, at=at, as_of=as_of)
 
     def slot_samples(
-        self, name: str, slot: str, *, since: datetime | None = None, limit: int = 1000
+        self, name: str, *slots: str, since: datetime | None = None, limit: int = 1000
     ) -> list[SlotSample]:
-        """Return the history of one slot, newest first."""
-        with self.transaction() as transaction:
-            bounds = {"since": since, "limit": limit}
-            return transaction.records(SlotSample, "health/slot_samples", name=name, slots=[slot], **bounds)
-
-    def last_slot_samples(self, name: str, slots: Sequence[str]) -> dict[str, SlotSample]:
-        """Return the newest sample of each slot that has one."""
-        with self.transaction() as transaction:
-            bounds = {"since": None, "limit": 1}
-            found = transaction.records(SlotSample, "health/slot_samples", name=name, slots=list(slots), **bounds)
-        return {sample.slot: sample for sample in found}
+        """Return the newest samples of each of these slots, newest first."""
+        bounds = {"since": since, "limit": limit}
+        return self.records(SlotSample, "health/slot_samples", name=name, slots=list(slots), **bounds)
 
     def alarms(self, name: str, *, open_only: bool = True, limit: int = _RECENT) -> list[AlarmRecord]:
         """Return the open alarms and those whose end is still to be sent; or all, newest first."""

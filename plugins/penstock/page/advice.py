@@ -48,11 +48,14 @@ class Advice:
     since: datetime | None = None
 
 
-def advice(shown: Pipeline, tables: Sequence[TablePanel], unheard: Sequence[str] = ()) -> list[Advice]:
-    """Return what to do next; never empty. `unheard` are the levels of alarms of which no person is notified."""
+def advice(shown: Pipeline, tables: Sequence[TablePanel], without_channel: Sequence[str] = ()) -> list[Advice]:
+    """Return what to do next; never empty. `without_channel` are the levels of alarms of which no person is notified."""
     found = [*_stopped(shown), *_alarms(shown), *_paused(shown, tables), *_lacking(shown), *_early(shown)]
     order: list[Grade] = ["critical", "warn", "idle", "ok"]
-    return [*(sorted(found, key=lambda each: order.index(each.grade)) or [_nothing(shown)]), *_unheard(unheard)]
+    return [
+        *(sorted(found, key=lambda each: order.index(each.grade)) or [_nothing(shown)]),
+        *_no_channel(without_channel),
+    ]
 
 
 def table_advice(shown: Pipeline, table: TablePanel) -> list[Advice]:
@@ -196,7 +199,7 @@ def _early(shown: Pipeline) -> Iterator[Advice]:
         )
 
 
-def _unheard(levels: Sequence[str]) -> Iterator[Advice]:
+def _no_channel(levels: Sequence[str]) -> Iterator[Advice]:
     if levels:
         yield Advice(
             "idle",

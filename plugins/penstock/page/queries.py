@@ -112,7 +112,7 @@ class Deployment:
         now = datetime.now(UTC)
         files, _ = self._files()
         conn_id = self._ledger_of(name, files)
-        unheard = files[name].health.unheard if name in files else ()
+        without_channel = files[name].health.without_channel if name in files else ()
         airflow = self.airflow([name], True)
         known = settings(files[name]) if name in files else []
         with suppress(NoLedgerError), self._ledger(conn_id).page.panels() as panel:
@@ -122,7 +122,7 @@ class Deployment:
                 return PipelinePage(
                     at=now,
                     pipeline=shown,
-                    advice=advice(shown, tables, unheard),
+                    advice=advice(shown, tables, without_channel),
                     tables=tables,
                     rebuilds=panel.rebuilds(name),
                     windows=panel.windows(name),
@@ -135,7 +135,9 @@ class Deployment:
                 )
         shown = unknown_pipeline(files[name], airflow)
         work = under_way(name, airflow, [], files)
-        return PipelinePage(now, shown, advice(shown, [], unheard), [], [], [], [], [], [], work=work, settings=known)
+        return PipelinePage(
+            now, shown, advice(shown, [], without_channel), [], [], [], [], [], [], work=work, settings=known
+        )
 
     def table(self, name: str, oid: int) -> TablePage:
         """Return one table of a pipeline; raises as `pipeline` does, ConfigError("table-unknown") for one that it does not have."""

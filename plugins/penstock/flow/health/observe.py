@@ -88,7 +88,7 @@ def _with_slots(ctx: Context, known: LedgerFacts, seen: SourceHealth) -> LedgerF
     if name not in records:
         return replace(known, others=_others(records, name))
     with ledger.session():
-        tables = ledger.tables.all(name)
+        tables, names = ledger.tables.all(name), [slot.name for slot in seen.slots]
         since = seen.around.at - _HISTORY - timedelta(seconds=ctx.pipeline.health.drop.patience)
         return replace(
             known,
@@ -96,7 +96,7 @@ def _with_slots(ctx: Context, known: LedgerFacts, seen: SourceHealth) -> LedgerF
             tables=sum(table.state != "dropped" for table in tables),
             known_tables=len(tables),
             others=_others(records, name),
-            last=ledger.health.last_slot_samples(name, [slot.name for slot in seen.slots]),
+            last={each.slot: each for each in ledger.health.slot_samples(name, *names, limit=1)},
             history=ledger.health.slot_samples(name, ctx.pipeline.slot, since=since),
             rates=ledger.windows.recent(name, _RECENT),
         )
