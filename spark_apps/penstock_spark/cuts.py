@@ -25,7 +25,7 @@ from penstock.lake import properties
 from penstock.lake.ddl import CUTS_COLUMNS, CUTS_TABLE, create_namespaces
 from penstock.lsn import Lsn
 from penstock_spark.failures import OwnFailureError, own_failure
-from penstock_spark.iceberg_table import IcebergTable
+from penstock_spark.iceberg_table import IcebergTable, planned
 from penstock_spark.lake_table import LakeTable, commit_marked
 from penstock_spark.session import java
 from penstock_spark.staging import Staging
@@ -98,11 +98,8 @@ def _ours(table: LakeTable, there: IcebergTable | None, plan: MergePlan) -> Iceb
 
 def _require_files(there: IcebergTable) -> None:
     """See that the table's data files are there, which a merge does not read; raises what Iceberg raises."""
-    planned = there.java.newScan().planFiles()
-    tasks = planned.iterator()
-    while tasks.hasNext():
-        there.java.io().newInputFile(tasks.next().file().location()).newStream().close()
-    planned.close()
+    for task in planned(there.java.newScan()):
+        there.java.io().newInputFile(task.file().location()).newStream().close()
 
 
 def _made(table: LakeTable, plan: MergePlan) -> IcebergTable:

@@ -81,22 +81,13 @@ def _take_over(table: LakeTable, there: IcebergTable, file: FileRef) -> Any:
         landed = java("org.apache.hadoop.fs.Path")(file.uri)
         source, target = landed.getFileSystem(hadoop).open(landed), there.java.io().newOutputFile(location).create()
         java("org.apache.hadoop.io.IOUtils").copyBytes(source, target, _BUFFER, True)
-    copied = there.java.io().newInputFile(location)
-    metrics = java("org.apache.iceberg.parquet.ParquetUtil").fileMetrics(
-        copied, java("org.apache.iceberg.MetricsConfig").forTable(there.java)
-    )
-    if (int(copied.getLength()), int(metrics.recordCount())) != (file.bytes, file.rows):
+    made, size, rows = there.parquet(location)
+    if (size, rows) != (file.bytes, file.rows):
         raise LakeError(
             "landing-file-missing",
             f"expected {file.bytes} bytes and {file.rows} rows at {file.uri}, got another file; restore the file",
         )
-    return (
-        java("org.apache.iceberg.DataFiles")
-        .builder(there.java.spec())
-        .withInputFile(copied)
-        .withMetrics(metrics)
-        .build()
-    )
+    return made.build()
 
 
 def _copy_on_disk(source: Path, target: Path) -> None:

@@ -85,6 +85,11 @@ class _Known:
     in_scratch: bool = False
     in_landing: bool = False
 
+    @property
+    def where(self) -> str:
+        """Return the class, and at which file."""
+        return f"{self.kind}{f' at {self.file}' if self.file else ''}"
+
 
 def reason_to_pause(error: Exception, session: SparkSession, target: str, landed: Collection[str]) -> LakeError | None:
     """Return the reason for which one table pauses, whatever its kind, or None where the error concerns the whole run."""
@@ -107,11 +112,10 @@ def own_failure(
     if known.file and known.file.rpartition("/")[2] in {each.rpartition("/")[2] for each in landed}:
         return None
     _log.error("%s: %s in\n  %s", target, known.kind, "\n  ".join(frames(error)))
-    where = f"{known.kind}{f' at {known.file}' if known.file else ''}"
     if known.unreadable or known.trouble:
         return OwnFailureError(
             "lake-unreadable",
-            f"expected to read and write the lake's files of {target}, got: {where}; put back what is gone and resume "
+            f"expected to read and write the lake's files of {target}, got: {known.where}; put back what is gone and resume "
             "the table, or resync it",
             known.kind,
             refused=known.trouble is Trouble.REFUSED,
@@ -151,9 +155,8 @@ def of_the_run(error: Exception, spark: SparkSession, plan: CopyPlan | LakePlan)
     if slug is None:
         return None
     _log.error("%s in\n  %s", known.kind, "\n  ".join(frames(error)))
-    where = f"{known.kind}{f' at {known.file}' if known.file else ''}"
     trouble = f": {known.trouble.value}" if known.trouble and not known.of_the_catalog else ""
-    return LakeError(slug, f"expected {_NEEDED[slug]}, got {where}{trouble}; {advice}")
+    return LakeError(slug, f"expected {_NEEDED[slug]}, got {known.where}{trouble}; {advice}")
 
 
 @contextmanager

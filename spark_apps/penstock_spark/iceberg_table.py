@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -92,6 +92,14 @@ class IcebergTable:
         value = self.java.properties().get(name)
         return None if value is None else str(value)
 
+    def parquet(self, location: str) -> tuple[Any, int, int]:
+        """Return the builder of a data file of the table from a file that is there, with its footer's metrics; its bytes and rows."""
+        file = self.java.io().newInputFile(location)
+        config = java("org.apache.iceberg.MetricsConfig").forTable(self.java)
+        metrics = java("org.apache.iceberg.parquet.ParquetUtil").fileMetrics(file, config)
+        made = java("org.apache.iceberg.DataFiles").builder(self.java.spec()).withInputFile(file).withMetrics(metrics)
+        return made, int(file.getLength()), int(metrics.recordCount())
+
     def is_ours(self, expected: int | None) -> bool:
         """Return whether main is at the expected snapshot, compactions since then aside."""
         last = [None, *self.since(expected)][-1]
@@ -114,6 +122,15 @@ class IcebergTable:
         history = [(int(entry.timestampMillis()), int(entry.snapshotId())) for entry in self.java.history()]
         passed = [snapshot for (_, snapshot), (until, _) in pairwise(history) if until >= moment]
         return passed + [snapshot for _, snapshot in history[-1:]]
+
+
+def planned(scan: Any) -> Iterator[Any]:
+    """Yield the tasks of a scan: each a data file, with its deletes."""
+    files = scan.planFiles()
+    tasks = files.iterator()
+    while tasks.hasNext():
+        yield tasks.next()
+    files.close()
 
 
 def totals(snapshot: Any, *names: str) -> tuple[int, ...]:

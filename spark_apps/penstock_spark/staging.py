@@ -20,7 +20,7 @@ from penstock.lake import properties
 from penstock.lake.columns import Evolution, numbers_text
 from penstock.shapes.mirror_column import MirrorColumn
 from penstock_spark import table_layout
-from penstock_spark.iceberg_table import IcebergTable, totals
+from penstock_spark.iceberg_table import IcebergTable, planned, totals
 from penstock_spark.lake_table import METADATA_PARSER, LakeTable, commit_marked, next_metadata_name
 from penstock_spark.session import java
 from penstock_spark.table_layout import unsupported
@@ -85,10 +85,7 @@ class Staging:
 
         Raises LakeError("foreign-commit") on deletes that are no deletion vectors.
         """
-        planned = self._loaded.newScan().filter(_within(self._loaded_names(bounds))).planFiles()
-        tasks = planned.iterator()
-        while tasks.hasNext():
-            task = tasks.next()
+        for task in planned(self._loaded.newScan().filter(_within(self._loaded_names(bounds)))):
             file, deletes = task.file(), task.deletes()
             path, vector = str(file.location()), None
             if str(file.format()) != "PARQUET":
@@ -104,7 +101,6 @@ class Staging:
                 self.vectors[path] = vector
             self.data_files[path] = file
             self.files[path] = TargetFile(path, int(file.recordCount()), None if vector is None else _vector(vector))
-        planned.close()
 
     def _loaded_names(self, bounds: Mapping[str, tuple[int, int]]) -> dict[str, tuple[int, int]]:
         """Return bounds under the names that the columns have in the table that was loaded, which may be others by now."""
@@ -113,12 +109,7 @@ class Staging:
 
     def data_paths(self) -> list[str]:
         """Return the data files that main has."""
-        planned = self._loaded.newScan().planFiles()
-        tasks, found = planned.iterator(), list[str]()
-        while tasks.hasNext():
-            found.append(str(tasks.next().file().location()))
-        planned.close()
-        return found
+        return [str(task.file().location()) for task in planned(self._loaded.newScan())]
 
     def whole(self, bounds: Mapping[str, tuple[int, int]]) -> frozenset[str]:
         """Return those of the planned files that hold no row outside of these bounds of columns, as their metrics say."""
@@ -238,14 +229,11 @@ class Staging:
 
     def data_file(self, new: NewFile) -> Any:
         """Return a written file as Iceberg's data file, with the metrics of its own footer."""
-        file = self.there.java.io().newInputFile(new.path)
-        config = java("org.apache.iceberg.MetricsConfig").forTable(self.there.java)
-        metrics = java("org.apache.iceberg.parquet.ParquetUtil").fileMetrics(file, config)
-        if int(metrics.recordCount()) != new.rows:
-            raise EngineFailure.at(new.path, f"a footer of {metrics.recordCount()} rows instead of {new.rows}")
-        spec = self.there.java.spec()
-        made = java("org.apache.iceberg.DataFiles").builder(spec).withInputFile(file).withMetrics(metrics)
+        made, _, rows = self.there.parquet(new.path)
+        if rows != new.rows:
+            raise EngineFailure.at(new.path, f"a footer of {rows} rows instead of {new.rows}")
         if new.partition:
+            spec = self.there.java.spec()
             values = json.dumps(table_layout.partition_values(spec, new.partition))
             parsed = java("org.apache.iceberg.SingleValueParser").fromJson(spec.partitionType(), values)
             made = made.withPartition(parsed)
