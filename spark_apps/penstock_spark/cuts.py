@@ -153,8 +153,8 @@ def _in_place(staged: Pointer, plan: MergePlan) -> Pointer:
     """Return the pointer that gives a table which was begun anew its name, and the table that has it another one."""
     target = cuts_target(plan)
     kept = place_of(replaced(plan.namespace, target, plan.attempt))
-    fresh = Fresh(*staged.place, staged.old or "", *kept)
-    return replace(staged, namespace=place_of(target)[0], table=target[-1], old=plan.cuts_shown, fresh=fresh)
+    fresh = Fresh(staged.place, staged.old or "", kept)
+    return replace(staged, place=place_of(target), old=plan.cuts_shown, fresh=fresh)
 
 
 def _append(staged: Staging, row: Mapping[str, Any]) -> None:

@@ -219,8 +219,8 @@ class Staging:
         java(METADATA_PARSER).write(staged, operations.io().newOutputFile(location))
         head = staged.currentSnapshot()
         stamped = max(int(staged.lastUpdatedMillis()), int(head.timestampMillis()))
-        places = {"old": self.base.metadataFileLocation(), "new": location}
-        return Pointer(*place_of(self.table.target), **places, stamped=stamped), int(head.snapshotId())
+        pointer = Pointer(place_of(self.table.target), self.base.metadataFileLocation(), location, stamped=stamped)
+        return pointer, int(head.snapshotId())
 
     def size(self) -> TableSize:
         """Return what the transaction's last snapshot says of the table's size."""

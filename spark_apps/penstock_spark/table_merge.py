@@ -271,11 +271,11 @@ class TableMerge:
         else:
             kept = place_of(replaced(self.plan.namespace, self.order.target, self.order.rebuild or self.plan.attempt))
         return Pointer(
-            *place_of(self.order.target),
+            place_of(self.order.target),
             old=old,
             new=staged.new,
             stamped=staged.stamped,
-            fresh=Fresh(*staged.place, staged.old or "", *kept),
+            fresh=Fresh(staged.place, staged.old or "", kept),
         )
 
     def _making_way(self) -> tuple[str | None, int]:

@@ -55,7 +55,7 @@ TABLE = TablePlan(
 MERGE = MergePlan(
     "shop", 1, (1 << 63) + 5, (TABLE,), skip_commit_lsns=(1 << 40,), pipeline="shop", attempt="a1", catalog="lake"
 )
-POINTER = Pointer("shop.public", "t", "old", "new")
+POINTER = Pointer(("shop.public", "t"), "old", "new")
 MERGED = MergeResult(
     "shop",
     "a1",
@@ -90,7 +90,7 @@ FILLED = ChangelogResult(
     "shop",
     "a",
     (
-        TableResult(1, ("shop", "t"), Pointer("shop", "t", "old", "new"), 7, {"rows_written": 1}, 0.5),
+        TableResult(1, ("shop", "t"), Pointer(("shop", "t"), "old", "new"), 7, {"rows_written": 1}, 0.5),
         TableResult(2, ("shop", "u"), None, None, {}, 0.5, "foreign-commit", "whose?"),
     ),
     1.5,
@@ -137,7 +137,9 @@ DONE = TableReport(("shop", "t"), 1, 8, FIGURES, replace(FIGURES, files=1), 2.5,
         ),
         pytest.param(replace(MERGE, tables=(replace(TABLE, copy_files=(COPIED,)),)), id="a merge that loads a copy"),
         pytest.param(MERGED, id="what was merged"),
-        pytest.param(replace(MERGED, cuts=replace(POINTER, fresh=Fresh("s", "f", "l", "k", "o"))), id="a fresh table"),
+        pytest.param(
+            replace(MERGED, cuts=replace(POINTER, fresh=Fresh(("s", "f"), "l", ("k", "o")))), id="a fresh table"
+        ),
         pytest.param(COPY, id="a copy"),
         pytest.param(replace(COPY, ranges=(replace(RANGE, attnums=(1, 3), commit_lsn=1 << 63),)), id="a fetch"),
         pytest.param(FILL, id="a fill of changelogs"),

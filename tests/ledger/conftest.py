@@ -200,7 +200,7 @@ class Lake:
                 table,
                 f"{table}-0",
             )
-        return [Pointer("ns", table, f"{table}-0", f"{table}-1") for table in tables]
+        return [Pointer(("ns", table), f"{table}-0", f"{table}-1") for table in tables]
 
     def shows(self) -> dict[str, tuple[str, str | None]]:
         """Return what every table points to, and pointed to before."""

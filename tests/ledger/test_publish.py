@@ -91,7 +91,7 @@ def test_a_foreign_move_of_one_table_stops_all(ledger: Ledger, lake_rows: Lake, 
 
 
 def test_a_table_that_is_gone_from_the_catalog_stops_all(ledger: Ledger, lake_rows: Lake, due: str) -> None:
-    pointers = [*lake_rows.add("a"), Pointer("ns", "gone", "gone-0", "gone-1")]
+    pointers = [*lake_rows.add("a"), Pointer(("ns", "gone"), "gone-0", "gone-1")]
 
     with pytest.raises(LakeError, match=r"another session moved ns.gone;"):
         publish(ledger, lake_rows, due, ledger.merges.begin(due), pointers)
@@ -201,7 +201,7 @@ def test_of_two_pipelines_that_fight_for_the_same_tables_one_wins_each_time(
         attempts = {pipeline: ledger.merges.begin(pipeline) for pipeline in (due, rival)}
         orders = {
             due: pointers,
-            rival: [Pointer(p.namespace, p.table, p.old, f"{p.table}-rival") for p in pointers[::-1]],
+            rival: [Pointer(p.place, p.old, f"{p.place[1]}-rival") for p in pointers[::-1]],
         }
         outcomes = together(
             *(
@@ -370,8 +370,8 @@ def test_nothing_beyond_the_staged_windows_is_adopted(ledger: Ledger, due: str) 
 def fresh(lake: Lake, table: str, old: str | None = "0") -> Pointer:
     """Make a fresh table for a name; return the move that gives it the name."""
     lake.add(f"{table}-fresh")
-    prepared = Fresh("ns", f"{table}-fresh", f"{table}-fresh-0", "ns", f"{table}-kept")
-    return Pointer("ns", table, f"{table}-{old}" if old else None, f"{table}-fresh-1", prepared)
+    prepared = Fresh(("ns", f"{table}-fresh"), f"{table}-fresh-0", ("ns", f"{table}-kept"))
+    return Pointer(("ns", table), f"{table}-{old}" if old else None, f"{table}-fresh-1", prepared)
 
 
 def test_fresh_tables_take_their_names_in_the_cut_and_the_old_ones_continue_under_others(

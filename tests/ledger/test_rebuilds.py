@@ -99,7 +99,7 @@ def test_the_fresh_tables_pointer_and_the_rebuild_move_together_or_not_at_all(
 
     with pytest.raises(Exception, match="publish-conflict"):
         ledger.loads.advance(
-            ready, run="run", pointers=[Pointer("ns", "fresh", "else", "fresh-1")], steps=steps, **catalog
+            ready, run="run", pointers=[Pointer(("ns", "fresh"), "else", "fresh-1")], steps=steps, **catalog
         )
     assert ledger.loads.builds(ready)[0].through_lsn is None
     ledger.loads.advance(ready, run="run", pointers=pointers, steps=steps, **catalog)

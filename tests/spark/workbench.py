@@ -232,7 +232,7 @@ class Workbench:
                     update iceberg_tables set metadata_location = %s, previous_metadata_location = %s
                     where catalog_name = %s and table_namespace = %s and table_name = %s and metadata_location = %s
                     """,
-                    (pointer.new, pointer.old, self.catalog, pointer.namespace, pointer.table, pointer.old),
+                    (pointer.new, pointer.old, self.catalog, *pointer.place, pointer.old),
                 ).rowcount
                 for pointer in pointers
             )

@@ -22,43 +22,25 @@ Place = tuple[str, str]
 class Fresh:
     """Say where a new table was prepared, what the catalog must show there, and where the old table goes."""
 
-    namespace: str
-    table: str
+    place: Place
     location: str
-    kept_namespace: str
-    kept_table: str
-
-    @property
-    def place(self) -> Place:
-        """Return where the new table was prepared."""
-        return self.namespace, self.table
-
-    @property
-    def kept(self) -> Place:
-        """Return where the old table goes."""
-        return self.kept_namespace, self.kept_table
+    kept: Place
 
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """Name one catalog pointer to move: from the metadata file it must show to the staged one.
+    """Name one catalog pointer to move: that of a place, from the metadata file it must show to the staged one.
 
     With `fresh` the name passes to another table: the old one continues under a name of its own, the new one leaves
     the name under which it was prepared. `old` is None where the catalog has no table of this name. `stamped` is the newest time in
     the staged metadata, in milliseconds since 1970, by the clock of the driver.
     """
 
-    namespace: str
-    table: str
+    place: Place
     old: str | None
     new: str
     fresh: Fresh | None = None
     stamped: int | None = None
-
-    @property
-    def place(self) -> Place:
-        """Return the name that moves."""
-        return self.namespace, self.table
 
 
 @dataclass(frozen=True, slots=True)
