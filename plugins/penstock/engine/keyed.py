@@ -138,9 +138,8 @@ def _write(db: Duck, changes: Changes, state: State, which: str, rows: int) -> W
 def _tally(db: Duck, changes: Changes) -> Tally:
     """Count the keys of `touched`; raises LakeError("schema-change") where one has a NULL."""
     any_null = " or ".join(f"{name} is null" for name in key_names(changes))
-    hole = "hole" if changes.partial else "false"
     live, holes, keyless = db.row(
-        f"select count(*) filter (where live), count(*) filter (where {hole}), count(*) filter (where {any_null}) from touched"
+        f"select count(*) filter (where live), count(*) filter (where hole), count(*) filter (where {any_null}) from touched"
     )
     if keyless:
         raise LakeError(

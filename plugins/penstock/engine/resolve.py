@@ -40,16 +40,14 @@ def resolve(db: Duck, changes: Changes) -> None:
     """Make the table `touched`: the last state of each key that the changes touch.
 
     Columns: the key; `live`, whether a row is there at the end; `first`, the kind of the key's first event; `off`, by how many rows
-    the key's events contradict one another; `id`, the change that gives the row; and where columns are partial, `hole`, whether the lake must supply a value, `v<i>`, the
-    change that gives that column's value, and the root key, where there is one.
+    the key's events contradict one another; `id`, the change that gives the row; `hole`, whether the lake
+    must supply a value; and where columns are partial, `v<i>`, the change that gives that column's value, and the root key, where
+    there is one.
     """
-    if not changes.partial:
-        events = _of_cell(db, changes, _events(changes))
-        db.execute(f"create or replace temp table touched as {_last_events(changes, events)}")
-        return
     keys = ", ".join(key_names(changes))
-    known = [f"id as {value}" for value in _values(changes)] + [f"null as {root}" for root in root_names(changes)]
-    whole = f"select {keys}, live, first, off, id, {', '.join(known)}, false as hole from every_key"
+    known = [f"id as {value}" for value in _values(changes)]
+    known += [f"null as {root}" for root in root_names(changes) if changes.partial]
+    whole = f"select {', '.join([keys, 'live', 'first', 'off', 'id', *known])}, false as hole from every_key"
     if not changes.holes:
         events = _of_cell(db, changes, _events(changes))
         db.execute(f"create or replace temp view every_key as {_last_events(changes, events)}")
@@ -73,7 +71,7 @@ def resolve(db: Duck, changes: Changes) -> None:
 
 def state_table(changes: Changes) -> str:
     """Name the table that has `first`, `live` and `off` of every key: of those with unknown values `touched` has not."""
-    return "every_key" if changes.partial and changes.holes else "touched"
+    return "every_key" if changes.holes else "touched"
 
 
 def _events(changes: Changes, extra: str = "") -> str:
