@@ -9,6 +9,7 @@ from penstock.flow.capture import run as capture
 from penstock.flow.load import run as rebuild
 from penstock.lsn import Lsn
 from tests.pipeline_env import PipelineEnv
+from tests.scenarios.members import adopt
 from tests.scenarios.stories import Group, begin, catch_up, costs, happen, table, tell, wanted
 
 pytestmark = pytest.mark.spark
@@ -550,6 +551,39 @@ REWRITES = table(
 )
 REWRITES_LATER = "update {t} set b = 'later' where id % 3 = 0; delete from {t} where id = 9223372036854775807"
 
+# A publication of all tables: a rewritten table may have been unlogged, and the event trigger tells whether it was.
+
+OF_ALL_MADE = (
+    "create table {t} (id int primary key, s smallint, n int default 3, f real); "
+    "insert into {t} select i, i, i, i / 7.0 from generate_series(1, 20) i"
+)
+OF_ALL_WORDS = {
+    f"ROWS_{n}": f"update {{t}} set n = n + 1, f = 0.1 where id < {n}; delete from {{t}} where id = {n}; insert into {{t}} (id) values ({n} + 100)"
+    for n in (5, 9)
+}
+OF_ALL_WORDS["WIDER"] = "alter table {t} alter n type bigint, alter id type bigint, alter f type float8"
+OF_ALL_WORDS["LOGGED"] = "insert into {t} values (50) / alter table {t} set logged"
+OF_ALL_TABLES = table(
+    OF_ALL_MADE,
+    OF_ALL_WORDS,
+    {
+        "followed": "ROWS_5 / WIDER / update {t} set n = 9000000000000000000 where id = 3 / ROWS_9",
+        "then_full": "ROWS_5 / WIDER / vacuum full {t} / ROWS_9",
+        "truncated": "ROWS_5 / truncate {t} / insert into {t} (id, f) values (1, 0.7), (2, 0.1) / WIDER / "
+        "insert into {t} values (3, 1) / ROWS_9",
+        "truncated_then": "ROWS_5 / WIDER / insert into {t} values (41, 1) / truncate {t} / insert into {t} values (42, 1) / ROWS_9",
+        "granted": "ROWS_5 / WIDER / grant select on {t} to public / ROWS_9",
+        "undone": "ROWS_5 / begin; alter table {t} set unlogged; insert into {t} values (77); rollback / WIDER / ROWS_9",
+        "unlogged_before": "[copy] ROWS_5 / alter table {t} set unlogged / LOGGED / WIDER / ROWS_9",
+        "unlogged_after": "[copy] ROWS_5 / WIDER / alter table {t} set unlogged / LOGGED / ROWS_9",
+        "unlogged_with_it": "[copy] ROWS_5 / alter table {t} set unlogged, alter n type bigint / insert into {t} values (50) / "
+        "alter table {t} set logged, alter s type int / ROWS_9",
+        "unlogged_in_a_block": "[copy] ROWS_5 / do $$ begin alter table {t} set unlogged; insert into {t} values (50); "
+        "alter table {t} set logged; end $$ / WIDER / ROWS_9",
+        "computed": "[columns] ROWS_5 / alter table {t} alter n type bigint using n + 1 / ROWS_9",
+    },
+)
+
 # Changes of columns that leave more than one reading without the event trigger at the source.
 
 AMBIGUOUS_MADE = """
@@ -842,3 +876,22 @@ def test_whole_rows_that_lack_a_fetched_column_are_left_to_a_copy(env16: Pipelin
 
     assert "came whole and without a key" in waiting["t"]
     assert env16.wrong() == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("made", ["for all tables", "for tables in schema public"])
+def test_a_plain_rewrite_is_metadata_unless_the_table_was_unlogged(env16: PipelineEnv, made: str) -> None:
+    adopt(env16, f"{made} with (publish_via_partition_root = true)")
+
+    assert tell(env16, Group(OF_ALL_TABLES), trigger=True) == []
+
+
+@pytest.mark.slow
+def test_without_truncates_in_the_stream_a_rewrite_is_not_believed(env16: PipelineEnv) -> None:
+    adopt(env16, "for all tables with (publish_via_partition_root = true, publish = 'insert, update, delete')")
+    begin(env16, {"t": OF_ALL_TABLES["followed"]}, trigger=True)
+
+    env16.sql("truncate t")
+    env16.land(OF_ALL_WORDS["WIDER"].format(t="t"))
+
+    assert set(env16.paused()) == {"t"}
