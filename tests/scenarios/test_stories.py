@@ -767,7 +767,7 @@ def told() -> Iterator[object]:
             yield pytest.param(name, trigger, marks=marks, id=f"{name}, {'with' if trigger else 'without'} the trigger")
 
 
-@pytest.mark.parametrize(("name", "trigger"), told())
+@pytest.mark.parametrize(("name", "trigger"), list(told()))
 def test_the_stories_of_a_window_end_with_an_equal_lake_at_their_cost(
     env: PipelineEnv, name: str, trigger: bool
 ) -> None:
