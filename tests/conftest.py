@@ -13,6 +13,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -154,6 +155,18 @@ def new_server(servers_home: Path) -> Iterator[NewServer]:
     yield start
     for server in made:
         server.remove()
+
+
+@contextmanager
+def standby_of(primary: Server, home: Path, **settings: str) -> Iterator[Server]:
+    """Lend a hot standby of a server; it is gone afterwards."""
+    home.mkdir()
+    primary.account.own(home)
+    primary.run_program("pg_basebackup", "-D", home / "data", "-R", "-X", "stream", "--checkpoint=fast")
+    standby = Server(home, primary.binaries, ports.choose(), primary.password, {**primary.settings, **settings})
+    standby.start()
+    yield standby
+    standby.remove()
 
 
 def _cheapen_logins(server: Server) -> None:

@@ -13,9 +13,9 @@ from penstock.lsn import Lsn
 from penstock.source import publication, server_info, session, slot
 from penstock.source.preflight import run as preflight
 from penstock.source.server_errors import translating
-from stack import ports
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Server
+from tests.conftest import standby_of
 from tests.source.conftest import decoded, inserted, pipeline, window
 from tests.waiting import wait_until
 
@@ -142,16 +142,8 @@ def test_too_many_connections_count_as_unreachable(source, sick):
 @pytest.fixture
 def standby(sick: Server, source: Connection, servers_home: Path) -> Iterator[Server]:
     """A hot standby of the server."""
-    home = servers_home / "standby"
-    home.mkdir()
-    sick.account.own(home)
-    sick.run_program("pg_basebackup", "-D", home / "data", "-R", "-X", "stream", "--checkpoint=fast")
-    standby = Server(
-        home, sick.binaries, ports.choose(), sick.password, {**sick.settings, "hot_standby_feedback": "on"}
-    )
-    standby.start()
-    yield standby
-    standby.remove()
+    with standby_of(sick, servers_home / "standby", hot_standby_feedback="on") as standby:
+        yield standby
 
 
 def test_a_standby_decodes_what_it_has_replayed_once_the_primary_has_helped(sick, source, standby):

@@ -22,7 +22,7 @@ from penstock.source import health, session
 from stack import ports
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Database, Server
-from tests.conftest import HASTY, NewServer
+from tests.conftest import HASTY, NewServer, standby_of
 from tests.flow.health.alert_receivers import Hook, Mailbox, http_receiver, smtp_receiver
 from tests.pipeline_env import PipelineEnv
 from tests.waiting import wait_until
@@ -218,14 +218,8 @@ def own(new_server: NewServer, binaries16: Binaries) -> Iterator[Server]:
 def pair(own: Server, servers_home: Path, watched_on: NewWatched) -> Iterator[tuple[Watched, Server]]:
     """A pipeline on a primary, and a hot standby that tells its primary nothing."""
     watched = watched_on(own)
-    home = servers_home / f"standby_of_{watched.env.name}"
-    home.mkdir()
-    own.account.own(home)
-    own.run_program("pg_basebackup", "-D", home / "data", "-R", "-X", "stream", "--checkpoint=fast")
-    standby = Server(home, own.binaries, ports.choose(), own.password, dict(own.settings))
-    standby.start()
-    yield watched, standby
-    standby.remove()
+    with standby_of(own, servers_home / f"standby_of_{watched.env.name}") as standby:
+        yield watched, standby
 
 
 @pytest.fixture
