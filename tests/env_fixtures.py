@@ -44,6 +44,8 @@ class Around:
 
 @pytest.fixture
 def around(request: pytest.FixtureRequest, postgres16: Server, lake: LakeCatalog, tmp_path: Path) -> Around:
+    if request.node.get_closest_marker("spark") is not None:
+        request.getfixturevalue("spark")  # before the test watches what processes say
     return Around(postgres16, lake, tmp_path, lambda: request.getfixturevalue("spark"))
 
 

@@ -91,9 +91,9 @@ def tell(env: PipelineEnv, group: Group, *, trigger: bool) -> list[str]:
         ),
         # a server may write the catalog's rows of other columns anew with a change of type: these are in doubt, too
         *(
-            f"{name} read {read[name]}"
+            f"{name} read {read.get(name, set())}"
             for name, each in group.reads.items()
-            if not each <= read[name] or (exactly and each != read[name])
+            if not each <= read.get(name, set()) or (exactly and each != read.get(name, set()))
         ),
         *(f"{name} has lost files" for name, known in files.items() if not known <= env.data_files(name)),
         *env.wrong(),

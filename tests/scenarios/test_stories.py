@@ -580,7 +580,7 @@ OF_ALL_TABLES = table(
         "alter table {t} set logged, alter s type int / ROWS_9",
         "unlogged_in_a_block": "[copy] ROWS_5 / do $$ begin alter table {t} set unlogged; insert into {t} values (50); "
         "alter table {t} set logged; end $$ / WIDER / ROWS_9",
-        "computed": "[columns] ROWS_5 / alter table {t} alter n type bigint using n + 1 / ROWS_9",
+        "computed": "[copy] ROWS_5 / alter table {t} alter n type bigint using n + 1 / ROWS_9",
     },
 )
 
