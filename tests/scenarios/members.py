@@ -2,7 +2,7 @@
 
 from penstock.flow.load.request import Fill, ReadRequest
 from penstock.flow.load.spark_copy import copied_files, copy_tables
-from penstock.flow.load.waiting import wait_for_open_transactions
+from penstock.flow.load.waiting import hindered
 from penstock.ledger import new_attempt
 from penstock.source import catalog, session, slot
 from tests.pipeline_env import PipelineEnv, copy_without_spark
@@ -34,7 +34,7 @@ def copy_waiting(env: PipelineEnv, *, wait: float = 20) -> list[str]:
     """Copy the tables that wait, without Spark."""
     ctx = env.ctx
     tables, copy_id = ctx.ledger.membership.waiting(env.name), new_attempt()
-    wait_for_open_transactions(ctx, tables, wait=wait)
+    assert hindered(ctx, tables, wait=wait) == {}
     with slot.export_snapshot(ctx.source) as exported:
         oids = [table.oid for table in tables]
         with session.connect(ctx.source, what="test") as conn:

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from penstock.errors import SourceError, Trouble
+from penstock.errors import Trouble
 from penstock.flow import check as preflight
 from penstock.flow import status as status_flow
 from penstock.flow.capture import run as capture
 from penstock.flow.health import run as health
 from penstock.flow.load import bootstrap, waiting
-from penstock.flow.load.waiting import wait_for_open_transactions
+from penstock.flow.load.waiting import hindered
 from penstock.flow.merge import run as merge
 from penstock.source import publication
 from tests.faults.oracle import at_source, landed
@@ -295,9 +295,10 @@ def test_a_copy_waits_for_the_transactions_that_were_open_when_the_table_joined_
         assert states(env)["u"] == "waiting"
         open_.execute("insert into u values (2, 'after')")
 
-        with pytest.raises(SourceError, match=r"table-joining.*public\.u.*process \d+ \(the shop\)") as caught:
-            wait_for_open_transactions(env.ctx, env.ctx.ledger.membership.waiting(env.name), wait=0)
-        assert caught.value.directive.value == "retry"
+        waiting_tables = env.ctx.ledger.membership.waiting(env.name)
+        (error,) = hindered(env.ctx, waiting_tables, wait=0).values()
+        assert re.search(r"table-joining.*public\.u.*process \d+ \(the shop\)", str(error))
+        assert error.directive.value == "retry"
 
         done = threading.Timer(1.5, lambda: open_.execute("commit"))
         done.start()

@@ -51,20 +51,6 @@ def refusal(ctx: Context, record: TableRecord, now: SourceTable | None, what: st
     return _refused(record, names, what) if names else None
 
 
-def spared(ctx: Context, records: Sequence[TableRecord], now: Mapping[int, SourceTable]) -> list[TableRecord]:
-    """Return the tables of which a copy loses nothing, and note once why the others wait for a person."""
-    free = []
-    for record in records:
-        error = refusal(ctx, record, now.get(record.oid))
-        if error is None:
-            free.append(record)
-        elif ctx.ledger.events.add_on_change(
-            ctx.name, slug=error.slug, level="warning", message=error.message, table_oid=record.oid
-        ):
-            ctx.progress(str(error))
-    return free
-
-
 def _keeps(ctx: Context, record: TableRecord) -> bool:
     shown = record.state == "ready" or record.complete_through is not None
     return shown and ctx.pipeline.lake.on_dropped_partition == "keep"

@@ -33,6 +33,12 @@ def stop_all(
             ctx.progress(with_runbook(f"paused {table.qualified}: [{met.slug}] {met.reason}", met.slug))
 
 
+def warn(ctx: Context, slug: str, message: str, oid: int | None = None) -> None:
+    """Note what stops nothing, unless the last word of it is the same."""
+    if ctx.ledger.events.add_on_change(ctx.name, slug=slug, level="warning", message=message, table_oid=oid):
+        ctx.progress(f"[{slug}] {message}")
+
+
 def give_up(ctx: Context, rebuild: LoadRecord, reason: str) -> None:
     """End a rebuild that cannot be finished; its table stays as it is."""
     ctx.ledger.loads.give_up(ctx.name, rebuild, reason=reason)

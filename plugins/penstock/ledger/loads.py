@@ -153,19 +153,18 @@ class Loads(Part):
         """
         with self.transaction() as transaction:
             lock_active(transaction, name)
-            already = loads(transaction, name, BUILDS, states=OPEN)
-            for order in orders:
-                try:
-                    began = transaction.change("loads/start_load", name=name, **_row(order))
-                except pg.UniqueViolation:
-                    raise _clash([order], already) from None
-                if not began:
-                    raise LedgerError(
-                        "ledger-conflict",
-                        f"expected the files of copy {order.copy_id} of {order.facts.qualified}, but they "
-                        "were forgotten meanwhile; run it again, it begins with another copy",
-                    )
-            keep_open(transaction, name, [{**plain(order.facts), "id": order.id} for order in orders])
+            already, rows = loads(transaction, name, BUILDS, states=OPEN), [_ordered(order) for order in orders]
+            try:
+                began = transaction.change("loads/start_loads", name=name, orders=recordset(rows))
+            except pg.UniqueViolation:
+                raise _clash(orders, already) from None
+            if began != len(orders):
+                names = ", ".join(f"copy {order.copy_id} of {order.facts.qualified}" for order in orders)
+                raise LedgerError(
+                    "ledger-conflict",
+                    f"expected the files of {names}, but some were forgotten meanwhile; run it again, it begins with another copy",
+                )
+            keep_open(transaction, name, rows)
             wanted = {order.id for order in orders}
             return [each for each in loads(transaction, name, BUILDS, states=OPEN) if each.id in wanted]
 
@@ -293,7 +292,7 @@ def _read(read: NewRead) -> dict[str, Any]:
     if read.attnums is not None:
         found["attnums"] = list(read.attnums)
     if read.build is not None:
-        found |= {**plain(read.build.facts), "id": read.build.id, "place": read.build.place}
+        found |= _ordered(read.build)
     return found
 
 
@@ -302,22 +301,10 @@ def _landed(files: Sequence[FileEntry]) -> dict[str, Any]:
     return {"files": recordset(files), **totals}
 
 
-def _row(order: NewBuild) -> dict[str, object]:
-    facts = order.facts
-    return {
-        "id": order.id,
-        "cause": order.cause,
-        "oid": facts.oid,
-        "schema": facts.schema,
-        "table": facts.name,
-        "target": list(facts.target),
-        "place": list(order.place),
-        "identity": facts.identity,
-        "columns": recordset(facts.columns),
-        "accepted": Jsonb(facts.accepted.to_json()),
-        "copy_id": order.copy_id,
-        "goal_lsn": order.goal_lsn,
-    }
+def _ordered(order: NewBuild) -> dict[str, Any]:
+    goal = None if order.goal_lsn is None else str(order.goal_lsn)
+    own = {"id": order.id, "cause": order.cause, "place": order.place, "copy_id": order.copy_id, "goal_lsn": goal}
+    return {**plain(order.facts), **own}
 
 
 def _clash(orders: Sequence[NewBuild], already: Sequence[LoadRecord]) -> LedgerError:

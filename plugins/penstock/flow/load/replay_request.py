@@ -72,16 +72,6 @@ class Source:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """Hold a request whose places have been found."""
-
-    windows: Sequence[WindowRecord]
-    since: Lsn | None
-    goal: Lsn | None
-    suffix: str | None
-
-
 def sources(ctx: Context, request: Replay) -> list[Source]:
     """Return what each table would be built from; changes nothing.
 
@@ -101,20 +91,15 @@ def sources(ctx: Context, request: Replay) -> list[Source]:
     windows = ctx.ledger.windows.all(ctx.name)
     windows = [window for window in windows if window.state != "planned" and window.upto_lsn <= position]
     since = None if request.from_ is None else resolve_position(ctx, "from", request.from_, windows, position)
-    goal = _goal(ctx, request, windows, position)
+    goal = None
+    if request.shadow is not None:
+        goal = position if request.upto is None else resolve_position(ctx, "upto", request.upto, windows, position)
     if since is not None and since > (goal or position):
         raise ConfigError("range-invalid", f"expected `from` before `upto`, got {since} and {goal or position}")
-    asked = _Asked(windows, since, goal, request.shadow)
-    found = [_source(ctx, record, asked) for record in records]
+    found = [_source(ctx, record, windows, since, goal, request.shadow) for record in records]
     if request.shadow is not None:
         _require_free(ctx, found, known)
     return found
-
-
-def _goal(ctx: Context, request: Replay, windows: Sequence[WindowRecord], position: Lsn) -> Lsn | None:
-    if request.shadow is None:
-        return None
-    return position if request.upto is None else resolve_position(ctx, "upto", request.upto, windows, position)
 
 
 def _require_suffix(request: Replay) -> None:
@@ -133,9 +118,17 @@ def _require_suffix(request: Replay) -> None:
         )
 
 
-def _source(ctx: Context, record: TableRecord, asked: _Asked) -> Source:
+def _source(
+    ctx: Context,
+    record: TableRecord,
+    windows: Sequence[WindowRecord],
+    since: Lsn | None,
+    goal: Lsn | None,
+    suffix: str | None,
+) -> Source:
     """Choose the newest copy that is early enough, and see that all it needs is there."""
-    windows, since, goal = asked.windows, asked.since, asked.goal
+    position = ctx.ledger.pipelines.get(ctx.name).position
+    oldest = windows[0].from_lsn if windows else position or Lsn(0)  # what came before is in no window any more
     copies = [each for each in ctx.ledger.loads.copies(ctx.name, state="done") if each.oid == record.oid]
     lost = [
         each
@@ -146,12 +139,11 @@ def _source(ctx: Context, record: TableRecord, asked: _Asked) -> Source:
     usable = [
         each
         for each in copies
-        if each.lsn > fetched and _complete(ctx, each, windows) and all(saw(each, skipped) for skipped in lost)
+        if each.lsn > fetched and oldest <= each.needs_after and all(saw(each, skipped) for skipped in lost)
     ]
     limit = min((each for each in (since, goal) if each is not None), default=None)
     early = [each for each in usable if limit is None or each.lsn <= limit]
     if not early:
-        position = ctx.ledger.pipelines.get(ctx.name).position
         least = min((each.lsn for each in usable), default=None)
         there = (
             f"available is {least} to {position}"
@@ -167,19 +159,12 @@ def _source(ctx: Context, record: TableRecord, asked: _Asked) -> Source:
     after = ctx.ledger.loads.copy_due(ctx.name, copied)
     needed = tuple(windows_due(windows, after, goal))
     *parents, name = record.target
-    target = record.target if asked.suffix is None else (*parents, f"{name}__{asked.suffix}")
+    target = record.target if suffix is None else (*parents, f"{name}__{suffix}")
     found = Source(facts_since(ctx, record, copied), copied, needed, target, goal)
     _require_no_lost_rows(record, found)
     _require_files(ctx, found)
     _require_shape(ctx, found)
     return found
-
-
-def _complete(ctx: Context, copied: LoadRecord, windows: Sequence[WindowRecord]) -> bool:
-    """Return whether no window has been deleted that may hold a change which this copy had not seen."""
-    position = ctx.ledger.pipelines.get(ctx.name).position
-    oldest = windows[0].from_lsn if windows else position or Lsn(0)
-    return oldest <= copied.needs_after
 
 
 def saw(copied: LoadRecord, skipped: SkippedRecord) -> bool:

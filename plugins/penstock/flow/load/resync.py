@@ -63,8 +63,20 @@ def _outlook(ctx: Context, record: TableRecord, found: CatalogSnapshot, *, fetch
     copied = f"{now.bytes >> 20} MiB are copied, and {'.'.join(record.target)} is switched in one cut"
     if fetched:
         return f"what is in doubt of it is fetched where that is exact; else {copied}"
-    blocker = archives.refusal(ctx, record, now) or why_no_copy(now, found.publication, joining=record.state == "new")
-    return f"not copied: {blocker}" if blocker else copied
+    obstacle = _obstacle(ctx, record, found)
+    return f"not copied: {obstacle}" if obstacle else copied
+
+
+def _obstacle(ctx: Context, record: TableRecord, found: CatalogSnapshot) -> PenstockError | None:
+    """Return why a copy would not make a table right, or would lose rows, or None."""
+    now = found.by_oid.get(record.oid)
+    if now is None:
+        return SourceError(
+            "table-unpublished",
+            f"expected {record.qualified} in publication {ctx.pipeline.publication}, but it was dropped or left it; add it to the "
+            "publication again, then resync it",
+        )
+    return archives.refusal(ctx, record, now) or why_no_copy(now, found.publication, joining=record.state == "new")
 
 
 def to_copy(ctx: Context, tables: Sequence[str] | None, *, woken: bool = False) -> list[TableRecord]:
@@ -86,11 +98,9 @@ def to_copy(ctx: Context, tables: Sequence[str] | None, *, woken: bool = False) 
 
 def require_copies(ctx: Context, records: Sequence[TableRecord], found: CatalogSnapshot) -> None:
     """See that a copy makes each of these tables right, and loses nothing; raises why it would not."""
-    _require_published(ctx, records, found.by_oid)
-    archives.require_none(ctx, records, found.by_oid, "a copy")
     for record in records:
-        if blocker := why_no_copy(found.by_oid[record.oid], found.publication, joining=record.state == "new"):
-            raise blocker
+        if obstacle := _obstacle(ctx, record, found):
+            raise obstacle
 
 
 def fit_to_copy(ctx: Context, records: Sequence[TableRecord], found: CatalogSnapshot) -> list[TableRecord]:
@@ -98,25 +108,16 @@ def fit_to_copy(ctx: Context, records: Sequence[TableRecord], found: CatalogSnap
 
     What has left the publication again is left out: the next capture notes it.
     """
-    now, fit = found.by_oid, []
-    for record in archives.spared(ctx, records, now):
-        if record.oid not in now:
-            ctx.progress(f"{record.qualified} is not in the publication any more: not copied")
-            continue
-        blocker = why_no_copy(now[record.oid], found.publication, joining=record.state == "new")
-        if blocker is None:
+    fit = []
+    for record in records:
+        obstacle = _obstacle(ctx, record, found)
+        if obstacle is None:
             fit.append(record)
+        elif record.oid not in found.by_oid:
+            ctx.progress(f"{record.qualified} is not in the publication any more: not copied")
         else:
-            _note(ctx, record, blocker)
+            table_status.warn(ctx, obstacle.slug, obstacle.message, record.oid)
     return fit
-
-
-def _note(ctx: Context, record: TableRecord, blocker: PenstockError) -> None:
-    reported = ctx.ledger.events.add_on_change(
-        ctx.name, slug=blocker.slug, level="warning", message=blocker.message, table_oid=record.oid
-    )
-    if reported:
-        ctx.progress(str(blocker))
 
 
 def open_rebuilds(ctx: Context, oids: Sequence[int], kind: LoadCause) -> Mapping[int, LoadRecord]:
@@ -132,16 +133,6 @@ def open_rebuilds(ctx: Context, oids: Sequence[int], kind: LoadCause) -> Mapping
                 f"{each.started_at:%F %T} UTC; run {each.cause} again to end it, or abandon it, then start over",
             )
     return found
-
-
-def _require_published(ctx: Context, records: Sequence[TableRecord], now: Mapping[int, object]) -> None:
-    for record in records:
-        if record.oid not in now:
-            raise SourceError(
-                "table-unpublished",
-                f"expected {record.schema}.{record.name} in publication {ctx.pipeline.publication}, but it was dropped "
-                "or left it; add it to the publication again, then resync it",
-            )
 
 
 def not_ready(record: TableRecord, need: str, step: str) -> LedgerError:

@@ -88,47 +88,26 @@ def why_no_copy(table: SourceTable, events: PublicationFacts | None, *, joining:
     return None
 
 
-def hindered(ctx: Context, tables: Sequence[TableRecord]) -> Mapping[int, SourceError]:
-    """Wait for the transactions that were open when tables joined; return which tables must wait longer, and why, by oid."""
-    try:
-        wait_for_open_transactions(ctx, tables)
-    except SourceError as error:
-        if error.slug != "table-joining":
-            raise
-    else:
-        return {}
-    found: dict[int, SourceError] = {}
-    for table in tables:
-        try:
-            wait_for_open_transactions(ctx, [table], wait=0)
-        except SourceError as error:
-            if error.slug != "table-joining":
-                raise
-            found[table.oid] = error
-    return found
+def hindered(ctx: Context, tables: Sequence[TableRecord], *, wait: float | None = None) -> Mapping[int, SourceError]:
+    """Wait for the transactions that were open when tables joined; return which tables must wait longer, and why, by oid.
 
-
-def wait_for_open_transactions(ctx: Context, tables: Sequence[TableRecord], *, wait: float | None = None) -> None:
-    """Return when every snapshot taken from now on may be used to copy these tables; call it before one is exported.
-
-    Waits `wait` seconds at most, else as long as a slot's creation may. Raises SourceError("table-joining") that names
-    the transactions which are still open.
+    Every snapshot taken from then on may be used to copy the others. Waits `wait` seconds at most, else as long as a slot's creation may.
     """
     joined = [table for table in tables if table.joined_lsn is not None]
     if not joined:
-        return
+        return {}
     limit = ctx.pipeline.source.slot_timeout if wait is None else wait
     shown = ""
     with session.connect(ctx.source, what=f"{ctx.name}:joined") as conn:
-        for is_last in poll(limit, _POLL_SECONDS):
+        for _ in poll(limit, _POLL_SECONDS):
             blocker = _blocker(ctx, conn, joined)
             if not blocker:
-                return
+                return {}
             if blocker != shown:
                 ctx.progress(f"waiting, at most {limit:.0f} s, for {blocker}")
                 shown = blocker
-            if is_last:
-                raise _still_joining(joined, limit, blocker)
+        still = ((table, _blocker(ctx, conn, [table])) for table in joined)
+        return {table.oid: _still_joining(table, limit, why) for table, why in still if why}
 
 
 def _blocker(ctx: Context, conn: session.SourceSession, joined: Sequence[TableRecord]) -> str:
@@ -153,10 +132,9 @@ def _unread(ctx: Context, conn: session.SourceSession, lsn: Lsn) -> list[str]:
     ]
 
 
-def _still_joining(joined: Sequence[TableRecord], limit: float, blocker: str) -> SourceError:
-    names = ", ".join(table.qualified for table in joined)
+def _still_joining(table: TableRecord, limit: float, blocker: str) -> SourceError:
     return SourceError(
         "table-joining",
-        f"expected every transaction that was open when {names} joined to end within {limit:.0f} s, so that the copy "
+        f"expected every transaction that was open when {table.qualified} joined to end within {limit:.0f} s, so that the copy "
         f"sees what they wrote, but these were open: {blocker}; nothing was copied: end them or wait, then run again",
     )

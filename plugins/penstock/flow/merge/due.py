@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from penstock.contract.manifest import FileEntry
 from penstock.errors import LakeError, Trouble
 from penstock.flow import archives, table_status
 from penstock.flow.context import Context
@@ -28,7 +26,7 @@ def due(ctx: Context, *, force: bool = False, last: bool = False) -> MergeQueue 
         ctx.progress("no merge is possible now: nothing to do")
         return None
     queue = _queue(ctx)
-    changes, loads = _changes(queue), _loads(queue) + len(queue.rebuilds)
+    changes, loads = _changes(queue), len(queue.rebuilds) + sum(bool(queue.replacing(each)) for each in queue.tables)
     leaving = any(table.left_lsn is not None for table in queue.tables)
     needed = (
         force
@@ -144,15 +142,8 @@ def _stale(ctx: Context, queue: MergeQueue) -> bool:
 
 
 def _changes(queue: MergeQueue) -> int:
-    entries = (entry for table in queue.tables for entry in queue.files(table))
-    return sum(entry.rows for entry in (*entries, *_rebuild_files(queue)))
-
-
-def _rebuild_files(queue: MergeQueue) -> Iterator[FileEntry]:
+    entries = [entry for table in queue.tables for entry in queue.files(table)]
     for each in queue.rebuilds:
-        for window in windows_due(queue.windows, each.through_lsn):
-            yield from (entry for entry in window.files if entry.oid == each.oid)
-
-
-def _loads(queue: MergeQueue) -> int:
-    return sum(bool(queue.replacing(table)) for table in queue.tables)
+        windows = windows_due(queue.windows, each.through_lsn)
+        entries += (entry for window in windows for entry in window.files if entry.oid == each.oid)
+    return sum(entry.rows for entry in entries)

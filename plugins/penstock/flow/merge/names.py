@@ -122,5 +122,4 @@ def _note_waiting(ctx: Context, target: Target, oid: int, holder: int) -> None:
         f"{names[oid]} is to be {'.'.join(target)} in the lake, and waits for that name: the table of {names[holder]} has it "
         f"still; resync {names[holder]} too"
     )
-    if ctx.ledger.events.add_on_change(ctx.name, slug="schema-change", level="warning", message=message, table_oid=oid):
-        ctx.progress(message)
+    table_status.warn(ctx, "schema-change", message, oid)

@@ -52,7 +52,9 @@ def _publish(ctx: Context, done: Attempt, *, last: bool, deliver: Deliver | None
         )
     _watch_conflicts(ctx, done, deliver)
     if result.cuts_anew is not None:
-        _tell_cuts_anew(ctx, result.cuts_anew, cut)
+        anew = f"the table of cuts was begun anew with cut {cut.lsn}, for: {result.cuts_anew}"
+        ctx.ledger.events.add(ctx.name, slug="cuts-unreadable", level="warning", message=anew)
+        ctx.progress(anew)
     ctx.progress(
         f"published cut {cut.lsn}: {several(sum(t.pointer is not None for t in result.tables), 'table')} moved"
     )
@@ -135,12 +137,6 @@ def _recorded(result: MergeResult) -> int:
     return result.cuts_snapshot_id
 
 
-def _tell_cuts_anew(ctx: Context, reason: str, cut: CutRecord) -> None:
-    message = f"the table of cuts was begun anew with cut {cut.lsn}, for: {reason}"
-    ctx.ledger.events.add(ctx.name, slug="cuts-unreadable", level="warning", message=message)
-    ctx.progress(message)
-
-
 def _watch_conflicts(ctx: Context, done: Attempt, deliver: Deliver | None) -> None:
     """Open and close alarms where this cut has met conflicts, or has brought tables that were copied."""
     met = {table.oid for table in done.result.tables if any(table.counts.get(name) for name in CONFLICTS)}
@@ -201,15 +197,15 @@ def _published(done: Attempt) -> list[PublishedTable]:
     return [
         PublishedTable(
             table.oid,
-            there[table.oid].snapshot_id,
+            found.snapshot_id,
             table.rebuild,
-            shows=_shows(there[table.oid]),
+            shows=found.pointer.new if found.pointer else found.shows,
             columns=None if table.idle else columns_stamp(table.columns),
-            **_met(there[table.oid]),
-            done=_moved(there[table.oid]),
+            **_met(found),
+            done=_moved(found),
         )
         for table in done.orders.tables
-        if table.oid in there
+        if (found := there.get(table.oid))
     ]
 
 
@@ -222,10 +218,6 @@ def _moved(table: TableResult) -> TableCut | None:
         return None
     names = ("inserts", "updates", "deletes", "truncates", "rows_deleted", "rows_written")
     return TableCut(**{name: table.counts.get(name, 0) for name in names}, seconds=table.seconds, **asdict(table.size))
-
-
-def _shows(table: TableResult) -> str | None:
-    return table.pointer.new if table.pointer else table.shows
 
 
 def _still(done: Attempt) -> dict[Place, str | None]:

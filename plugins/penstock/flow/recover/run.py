@@ -7,8 +7,8 @@ slot and begin an era; then the copy is bootstrap's, and one cut gives fresh tab
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from penstock.errors import LedgerError, PenstockError, SourceError
@@ -38,12 +38,13 @@ _OF_ONE_TABLE = "no-usable-identity"
 class Outlook:
     """Say what a recovery would do, for a person to read; `slug` and `reason` are why, None when it is under way.
 
-    `refusal` is what somebody has to do first: the recovery ends with it.
+    `tables` are those that are copied, by oid; `refusal` is what somebody has to do first: the recovery ends with it.
     """
 
     slug: str | None
     reason: str | None
     lines: tuple[str, ...]
+    tables: Mapping[int, SourceTable] = field(default_factory=dict)
     refusal: SourceError | None = None
 
 
@@ -71,8 +72,10 @@ def assess(ctx: Context) -> Outlook:
         published, tables = _to_copy(ctx, conn)
     if server.database != record.database and problem is not None:
         raise problem
-    if problem is None and (under_way := _under_way(record, cut, known)):
-        return under_way
+    to_copy = {table.oid: table for table in tables}
+    if problem is None and record.state != "halted" and record.era > 1 and (cut is None or cut.era < record.era):
+        step = "the copy" if record.state == "bootstrapping" else "the first cut"
+        return Outlook(None, None, (f"recovery is under way: {_tables(known)}; it continues with {step}",), to_copy)
     problem = problem or lake_state.problem(ctx)
     if (
         problem is None
@@ -81,10 +84,14 @@ def assess(ctx: Context) -> Outlook:
     ):
         problem = capture.unreadable(ctx, record.with_slot())
     if problem is None and record.state != "halted":
-        raise _sound(record)
+        raise LedgerError(
+            "nothing-to-recover",
+            f"expected pipeline {record.name} to have lost its place in the stream or the lake's table of cuts, but its slot can be "
+            f"read on from {record.position}, and merges can go on; for another trouble see its runbook",
+        )
     slug = problem.slug if problem else record.halted_slug or ""
     reason = problem.message if problem else record.halted_reason or ""
-    unready, alone = _unready(ctx)
+    unready, alone = _unready(ctx, published=published)
     refusal = _not_ready(unready) if unready else _not_ours(record, found, server)
     size = sum(leaf.bytes for table in tables for leaf in table.leaves)
     return Outlook(
@@ -96,12 +103,13 @@ def assess(ctx: Context) -> Outlook:
             _lost(record, newest["source_time"] if newest else None, server, end),
             _landed(record, status.unmerged_changes, unmerged, problem),
             _remains(record, found, server),
-            *([] if published or unready else [_new_publication(ctx, tables)]),
+            *([] if published or unready else [f"would run: {_new_publication(ctx, tables)}"]),
             *(f"must be fixed first: {check.line(finding)}" for finding in unready),
             *(f"paused, not copied: {check.line(finding)}" for finding in alone),
             f"then a new slot, and {several(len(tables), 'table')} ({size >> 20} MiB) copied into new tables, "
             + _readable(cut),
         ),
+        to_copy,
         refusal,
     )
 
@@ -109,7 +117,7 @@ def assess(ctx: Context) -> Outlook:
 def start(ctx: Context, *, dry_run: bool) -> bool:
     """Say what recovery would do, and begin it unless this is a dry run; return whether it goes on.
 
-    Raises what `look` does, LakeError("archive-kept"), and SourceError("preflight-failed" | "slot-exists") for what somebody has to do
+    Raises what `assess` does, LakeError("archive-kept"), and SourceError("preflight-failed" | "slot-exists") for what somebody has to do
     first: a dry run as well, since it says what would become of it.
     """
     outlook = assess(ctx)
@@ -117,17 +125,10 @@ def start(ctx: Context, *, dry_run: bool) -> bool:
         ctx.progress(line)
     if outlook.refusal is not None:
         raise outlook.refusal
-    _require_no_archive(ctx)
+    archives.require_none(ctx, ctx.ledger.tables.all(ctx.name), outlook.tables, "a recovery, which makes a copy,")
     if not dry_run:
         begin(ctx, outlook)
     return not dry_run
-
-
-def _require_no_archive(ctx: Context) -> None:
-    """See that no table has rows that no copy brings back; raises LakeError("archive-kept")."""
-    with session.connect(ctx.source, what=f"{ctx.name}:recover") as conn:
-        now = {table.oid: table for table in _to_copy(ctx, conn)[1]}
-    archives.require_none(ctx, ctx.ledger.tables.all(ctx.name), now, "a recovery, which makes a copy,")
 
 
 def begin(ctx: Context, outlook: Outlook) -> None:
@@ -149,8 +150,11 @@ def new_era(ctx: Context) -> None:
     ctx.ledger.pipelines.register(
         ctx.name, database=record.database, slot=ctx.pipeline.slot, publication=ctx.pipeline.publication
     )
-    _require_ready(ctx)
     with session.connect(ctx.source, what=f"{ctx.name}:recover") as conn, slot_work(ctx):
+        published = publication.read_publication(conn, ctx.pipeline.publication) is not None
+        unready, _ = _unready(ctx, published=published)
+        if unready:
+            raise _not_ready(unready)
         _drop_remains(ctx, conn, record)
         publication.ensure(conn, ctx.pipeline)
         adopt_half_published(ctx)
@@ -184,41 +188,17 @@ def _to_copy(ctx: Context, conn: session.SourceSession) -> tuple[bool, Sequence[
 
 
 def _new_publication(ctx: Context, tables: Sequence[SourceTable]) -> str:
-    return f"would run: {publication.create_statement(ctx.pipeline.publication, tables, ctx.pipeline.source.publish)}"
+    return publication.create_statement(ctx.pipeline.publication, tables, ctx.pipeline.source.publish)
 
 
-def _under_way(record: PipelineRecord, cut: CutRecord | None, tables: Sequence[TableRecord]) -> Outlook | None:
-    """Return the outlook of a recovery that has not published its first cut, None where there is none."""
-    if record.state != "halted" and record.era > 1 and (cut is None or cut.era < record.era):
-        step = "the copy" if record.state == "bootstrapping" else "the first cut"
-        return Outlook(None, None, (f"recovery is under way: {_tables(tables)}; it continues with {step}",))
-    return None
-
-
-def _sound(record: PipelineRecord) -> LedgerError:
-    return LedgerError(
-        "nothing-to-recover",
-        f"expected pipeline {record.name} to have lost its place in the stream or the lake's table of cuts, but its slot can be read "
-        f"on from {record.position}, and merges can go on; for another trouble see its runbook",
-    )
-
-
-def _unready(ctx: Context) -> tuple[list[Finding], list[Finding]]:
+def _unready(ctx: Context, *, published: bool) -> tuple[list[Finding], list[Finding]]:
     """Return the findings that forbid a recovery, and those that only keep their own table from being copied.
 
     A publication that has to be made again must not make a table refuse the application's updates.
     """
-    with session.connect(ctx.source, what=f"{ctx.name}:recover") as conn:
-        published = publication.read_publication(conn, ctx.pipeline.publication) is not None
     failed = [finding for finding in check.failures(check.check(ctx)) if finding.slug not in _FIXED]
     alone = [finding for finding in failed if published and finding.slug == _OF_ONE_TABLE]
     return [finding for finding in failed if finding not in alone], alone
-
-
-def _require_ready(ctx: Context) -> None:
-    failed, _ = _unready(ctx)
-    if failed:
-        raise _not_ready(failed)
 
 
 def _not_ready(failed: Sequence[Finding]) -> SourceError:

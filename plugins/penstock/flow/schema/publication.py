@@ -12,6 +12,7 @@ from functools import partial
 
 from penstock.config.model import CHANGES, Pipeline
 from penstock.errors import SourceError
+from penstock.flow import table_status
 from penstock.flow.context import Context
 from penstock.ledger.records import Publishing
 from penstock.shapes.source_table import SourceTable
@@ -70,7 +71,7 @@ def follow_patterns(ctx: Context, conn: SourceSession, found: CatalogSnapshot, *
     if decided is None:
         return False
     for notice in decided.notices:
-        _note(ctx, notice.slug, notice.message, notice.oid)
+        table_status.warn(ctx, notice.slug, notice.message, notice.oid)
     blocker, rest = decided.blocker, decided.difference
     if blocker is None:
         blocker, rest = _alter(ctx, conn, rest, found.owned)
@@ -129,7 +130,7 @@ def _alter(
     for table in (table for table in found.missing if table.oid in owned):
         error = _tried(ctx, publication.add_statement(name, [table]), partial(publication.add, conn, name, [table]))
         if error is not None and error.slug == "no-usable-identity":  # the look before did not show it yet
-            _note(ctx, error.slug, error.message, table.oid)
+            table_status.warn(ctx, error.slug, error.message, table.oid)
         elif error is not None:
             missing.append(table)
             reasons.append(error.message)
@@ -167,17 +168,12 @@ def _report(ctx: Context, found: Difference, blocker: str | None) -> None:
         f"expected publication {name} to publish what the patterns choose, but {' and '.join(filter(None, (lacks, beyond)))}; "
         f"Penstock could not alter it ({blocker}): let its owner run: {found.statements(name)}"
     )
-    _note(ctx, "publication-differs", message)
+    table_status.warn(ctx, "publication-differs", message)
 
 
 def _listed(what: str, tables: Iterable[str]) -> str:
     found = names(tables)
     return f"{what} {found}" if found else ""
-
-
-def _note(ctx: Context, slug: str, message: str, oid: int | None = None) -> None:
-    if ctx.ledger.events.add_on_change(ctx.name, slug=slug, level="warning", message=message, table_oid=oid):
-        ctx.progress(f"[{slug}] {message}")
 
 
 def publishing_of(found: PublicationFacts, before: Publishing | None, meant: Collection[str]) -> Publishing:

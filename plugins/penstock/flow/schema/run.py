@@ -192,10 +192,7 @@ def note_named_objects(ctx: Context, tables: Iterable[SourceTable]) -> None:
         if not columns:
             continue
         message = f"{table.qualified} has {object_names.named(columns)}: {object_names.LOST}"
-        if ctx.ledger.events.add_on_change(
-            ctx.name, slug=object_names.SLUG, level="warning", message=message, table_oid=table.oid
-        ):
-            ctx.progress(f"[{object_names.SLUG}] {message}")
+        table_status.warn(ctx, object_names.SLUG, message, table.oid)
 
 
 def added_only(ctx: Context, now: SourceTable | None) -> Policy:
