@@ -141,12 +141,12 @@ class AlertNotice(BaseNotifier):
             )
 
     def _is_alerted(self) -> bool:
+        from penstock.flow.health.alarms import is_source_alerted
+
         try:
-            known = find_context(self.pipeline).ledger.health.alarms(self.pipeline)
+            return is_source_alerted(find_context(self.pipeline))
         except PenstockError:  # then no alert was sent
             return False
-        alerted = (alarm for alarm in known if alarm.last_notified_at is not None and alarm.closed_at is None)
-        return any(alarm.slug == "source-unreachable" for alarm in alerted)
 
 
 def failed_run(pipeline: str, verb: str, context: Any) -> str:

@@ -17,7 +17,7 @@ RULES = policy(
 
 
 def due(**changes: Any) -> list[Alert]:
-    return alerts("shop", [alarm(**changes)], RULES, NOW)
+    return alerts([alarm(**changes)], RULES, NOW)
 
 
 def sent(ago: timedelta, level: str = "warn") -> dict[str, Any]:
@@ -55,7 +55,7 @@ def test_each_level_has_its_channels_and_an_end_goes_to_those_that_had_the_alarm
 
 
 def test_the_worst_is_sent_first() -> None:
-    both = alerts("shop", [alarm(), alarm("slot-lost", "critical")], RULES, NOW)
+    both = alerts([alarm(), alarm("slot-lost", "critical")], RULES, NOW)
 
     assert [alert.alarm.slug for alert in both] == ["slot-lost", "slot-retained"]
 

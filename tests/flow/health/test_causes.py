@@ -89,7 +89,7 @@ def test_what_has_a_cause_sends_nothing_until_it_has_outlived_it() -> None:
     rules = policy(warn={"channels": ["mail"]})
 
     def due(**changes: object) -> list[str]:
-        return [each.happening for each in alerts("shop", [alarm("lake-stale", **changes)], rules, NOW)]
+        return [each.happening for each in alerts([alarm("lake-stale", **changes)], rules, NOW)]
 
     held = timedelta(seconds=HOLD_SECONDS)
     assert due(cause="merge-paused shop.merge") == []
@@ -100,7 +100,7 @@ def test_what_has_a_cause_sends_nothing_until_it_has_outlived_it() -> None:
 
 def test_alarms_of_one_kind_share_a_message() -> None:
     paused = [alarm("table-paused", subject=f"public.t{number}", number=number) for number in range(12)]
-    (one,) = alerts("shop", [*paused], policy(warn={"channels": ["mail"]}), NOW)
+    (one,) = alerts([*paused], policy(warn={"channels": ["mail"]}), NOW)
 
     assert one.title == "[penstock] WARN: table-paused public.t0 and 11 more (shop)"
     assert [line for line in one.text().splitlines() if line.startswith("what")][-1] == "what: and 2 more"

@@ -55,7 +55,7 @@ def connect(monkeypatch: pytest.MonkeyPatch, name: str, password: str, **extra: 
 
 
 def alert(*names: str, **changes: Any) -> Alert:
-    (found,) = alerts("shop", [alarm(**changes)], policy(warn={"channels": list(names)}), NOW)
+    (found,) = alerts([alarm(**changes)], policy(warn={"channels": list(names)}), NOW)
     return found
 
 
@@ -154,9 +154,11 @@ def test_urls_in_the_clear_extra_are_refused_with_the_way_to_change_it(
 
 
 SEND_GAUGES = """
-from penstock.orchestration.notifications import send_capture, send_counts, send_gauges, send_task
+from types import SimpleNamespace
+from penstock.orchestration.notifications import send_capture, send_cut, send_gauges, send_task
 send_gauges("shop", {"penstock.slot.retained_bytes": 4096.0})
-send_counts("shop", {"public.t": {"update_missing": 3}, "public.u": {}})
+met = {"schema": "public", "name": "t", "counts": {"update_missing": 3}}
+send_cut("shop", SimpleNamespace(tables=[met, {"schema": "public", "name": "u"}]), ())
 send_capture("shop", {"windows": 1, "changes": 7, "transactions": 2, "bytes": 900, "seconds": 1.5})
 send_task("shop.merge", "spark", seconds=2.0, cpu_seconds=0.25)
 """

@@ -60,7 +60,7 @@ def _send(ctx: Context, scope: Scope, deliver: Deliver, at: datetime) -> tuple[s
         if alarm.slug in scope.sent and (scope.subjects is None or alarm.subject in scope.subjects)
     ]
     failed: dict[str, None] = {}
-    for alert in alerts(ctx.name, known, ctx.pipeline.health, at):
+    for alert in alerts(known, ctx.pipeline.health, at):
         if alert.happening == "lasts" and alert.alarm.slug in PAGED and scope.subjects is None:
             continue  # the task that meets it again repeats it
         ctx.progress(f"{alert.title}: {alert.alarm.message}; see {alert.runbook}")
@@ -104,7 +104,7 @@ def page(ctx: Context, error: PenstockError, task: str, deliver: Deliver) -> Non
     """
     finding = Finding(error.slug, task, "critical", error.message, _NEXT)
     try:
-        if not _is_alerted(ctx, error):
+        if not (isinstance(error, SourceError) and is_source_alerted(ctx, error.slug)):
             reconcile(ctx, [finding], Scope(PAGED, frozenset({task}), judged=frozenset()), deliver)
     except LedgerError as unknown:
         ctx.progress(f"the ledger cannot record who gets this alert: {unknown}")
@@ -129,13 +129,12 @@ def close_paged(ctx: Context) -> bool:
     return ctx.ledger.health.reconcile_alarms(ctx.name, (), judged=PAGED, at=datetime.now(UTC)) > 0
 
 
-def _is_alerted(ctx: Context, error: PenstockError) -> bool:
-    """Return whether slot health has sent an alert that the source cannot be asked for the same reason."""
-    known = ctx.ledger.health.alarms(ctx.name) if isinstance(error, SourceError) else []
+def is_source_alerted(ctx: Context, error: str | None = None) -> bool:
+    """Return whether slot health has sent an alert that the source cannot be asked, for this error if one is named; raises LedgerError."""
     return any(
         each.slug == "source-unreachable"
-        and each.numbers.get("error") == error.slug
+        and error in (None, each.numbers.get("error"))
         and each.closed_at is None
         and each.last_notified_at is not None
-        for each in known
+        for each in ctx.ledger.health.alarms(ctx.name)
     )

@@ -33,7 +33,6 @@ _SPANS = frozenset({"seconds", "timeout", "pause", "idle", "longest_window"})
 class Alert:
     """Hold what is said about an alarm, or about several of one kind (`others`), and on which channels."""
 
-    pipeline: str
     alarm: AlarmRecord
     happening: Happening
     level: Level
@@ -57,7 +56,7 @@ class Alert:
         """Return one line with the most important."""
         closed = "closed" if self.happening == "closed" else self.level.upper()
         more = f" and {len(self.others)} more" if self.others else ""
-        return printable(f"[penstock] {closed}: {self.alarm.slug} {self.alarm.subject}{more} ({self.pipeline})")
+        return printable(f"[penstock] {closed}: {self.alarm.slug} {self.alarm.subject}{more} ({self.alarm.pipeline})")
 
     def text(self) -> str:
         """Return what, since when, the numbers, what comes next, and where to read on."""
@@ -82,7 +81,7 @@ class Alert:
         yield "runbook", self.runbook
         if not over:
             yield from self._ways()
-        yield "page", self.links.page(self.pipeline)
+        yield "page", self.links.page(self.alarm.pipeline)
 
     def _ways(self) -> Iterator[tuple[str, str]]:
         dag_id, failed = self.alarm.dag, self.alarm.failed
@@ -133,9 +132,7 @@ def no_delivery(_: Alert) -> Delivery:
     return Delivery()
 
 
-def alerts(
-    pipeline: str, alarms: Sequence[AlarmRecord], policy: Health, now: datetime, links: Links | None = None
-) -> list[Alert]:
+def alerts(alarms: Sequence[AlarmRecord], policy: Health, now: datetime, links: Links | None = None) -> list[Alert]:
     """Return the alerts that these alarms send now, the worst first."""
     links = links or Links(published=policy.runbooks)
     due: dict[tuple[str, Happening, Level], list[AlarmRecord]] = {}
@@ -144,7 +141,7 @@ def alerts(
             level = alarm.last_notified_level or alarm.level if happening == "closed" else alarm.level
             due.setdefault((alarm.slug, happening, level), []).append(alarm)
     found = [
-        Alert(pipeline, first, happening, level, tuple(of_level(policy, level).channels), now, tuple(others), links)
+        Alert(first, happening, level, tuple(of_level(policy, level).channels), now, tuple(others), links)
         for (_, happening, level), (first, *others) in due.items()
     ]
     return sorted(found, key=lambda alert: -LEVELS.index(alert.level))
@@ -154,7 +151,7 @@ def unrecorded(pipeline: str, found: Finding, policy: Health, at: datetime) -> A
     """Return the alert of what no ledger has on record, as if it had just been opened there."""
     channels = tuple(of_level(policy, found.level).channels)
     links = Links(published=policy.runbooks)
-    return Alert(pipeline, found.alarm(pipeline, at), "opened", found.level, channels, at, links=links)
+    return Alert(found.alarm(pipeline, at), "opened", found.level, channels, at, links=links)
 
 
 def of_level(policy: Health, level: Level) -> Warn | Critical:
