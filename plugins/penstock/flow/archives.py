@@ -48,18 +48,16 @@ def require_none(ctx: Context, records: Sequence[TableRecord], now: Mapping[int,
 def refusal(ctx: Context, record: TableRecord, now: SourceTable | None, what: str = "a copy") -> LakeError | None:
     """Return why a copy of a table as it is now would lose rows that the lake is to keep, None where it loses none."""
     names = only_in_lake(ctx, record, now)
-    return _refused(record, names, what) if names else None
-
-
-def _keeps(ctx: Context, record: TableRecord) -> bool:
-    shown = record.state == "ready" or record.complete_through is not None
-    return shown and ctx.pipeline.lake.on_dropped_partition == "keep"
-
-
-def _refused(record: TableRecord, names: Sequence[str], what: str) -> LakeError:
+    if not names:
+        return None
     return LakeError(
         "archive-kept",
         f"expected {what} of {record.qualified} to lose no row, but only the lake has those of {', '.join(names)}, which the source "
         f"has dropped, detached or truncated; put the rows that you need into a table of your own, set "
         "lake.on_dropped_partition: follow, and start over",
     )
+
+
+def _keeps(ctx: Context, record: TableRecord) -> bool:
+    shown = record.state == "ready" or record.complete_through is not None
+    return shown and ctx.pipeline.lake.on_dropped_partition == "keep"

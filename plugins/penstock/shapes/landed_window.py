@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 
 from penstock.contract.manifest import FileEntry
 from penstock.shapes.ddl_message import DdlLog
@@ -24,11 +23,3 @@ class Landed:
     """After how many logged events of its table each relation version was announced."""
     ddl: DdlLog | None = None
     """What the source's event trigger logged, None where the window was read without it."""
-
-    @cached_property
-    def shapes(self) -> dict[int, list[Relation]]:
-        """Return the shapes that came of each relation, by oid."""
-        found: dict[int, list[Relation]] = {}
-        for (oid, _), relation in self.relations.items():
-            found.setdefault(oid, []).append(relation)
-        return found

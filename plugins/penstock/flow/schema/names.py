@@ -108,22 +108,16 @@ def _rename_text(before: TableRecord, facts: TableFacts) -> str:
 
 def table_facts(ctx: Context, table: SourceTable) -> TableFacts:
     """Return a source table as the ledger keeps it."""
+    kept = ctx.ledger.tables.target(ctx.name, table.oid) if ctx.pipeline.lake.on_renamed_table == "keep" else None
     return TableFacts(
         oid=table.oid,
         schema=table.schema,
         name=table.name,
-        target=_kept_target(ctx, table) or ctx.pipeline.target(table.schema, table.name),
+        target=kept or ctx.pipeline.target(table.schema, table.name),
         identity=table.identity,
         columns=tuple(map(column_plan, types.as_chosen(ctx.pipeline, table).columns)),
         accepted=Accepted(table.shape),
     )
-
-
-def _kept_target(ctx: Context, table: SourceTable) -> tuple[str, ...] | None:
-    """Return the lake's name of a table that is known, where names are kept."""
-    if ctx.pipeline.lake.on_renamed_table != "keep":
-        return None
-    return ctx.ledger.tables.target(ctx.name, table.oid)
 
 
 def renamed(ctx: Context, known: TableRecord, table: SourceTable) -> TableFacts:

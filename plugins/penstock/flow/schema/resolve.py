@@ -6,7 +6,7 @@ Whether they fit its columns is asked once, by the merge that is to take them in
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from penstock.errors import Trouble
@@ -37,7 +37,6 @@ from penstock.shapes.source_table import SourceTable
 from penstock.shapes.timeline import RelationMapping
 from penstock.source import server_info
 from penstock.source.session import SourceSession
-from penstock.wire.messages import Relation
 
 Mappings = Mapping[tuple[int, int], RelationMapping]
 """Which of the catalog's columns landed relations have, by oid and version; without those of which the catalog was not asked."""
@@ -48,7 +47,7 @@ def resolve_questions(ctx: Context, conn: SourceSession, look: Look, landed: Lan
 
     Return which of the catalog's columns the landed relations have.
     """
-    content = _Content(landed, _mappings(ctx, landed, window.from_lsn), window.from_lsn, window.upto_lsn)
+    content = _Content(landed, _mappings(ctx, landed, window.from_lsn), window)
     for case in look.open_tables:
         if case.columns:
             _resolve_values(ctx, case, landed, window)
@@ -69,19 +68,12 @@ class _Content:
 
     landed: Landed
     mappings: Mappings
-    since: Lsn
-    upto: Lsn
+    window: WindowRecord
 
-    def shapes(self, record: TableRecord) -> Iterator[tuple[tuple[int, int], Relation, RelationMapping]]:
-        """Yield the relation versions that came of a table, with what is known of their columns."""
-        for key, relation in self.landed.relations.items():
-            if key[0] == record.oid and key in self.mappings:
-                yield key, relation, self.mappings[key]
-
-    def attnums(self, shape: tuple[int, int]) -> tuple[int, ...] | None:
-        """Return the attnums of a relation version's columns, if they are known."""
-        known = self.mappings.get(shape)
-        return known.attnums if known else None
+    def attnums(self, oid: int, version: int) -> tuple[int, ...]:
+        """Return the attnums of a relation version's columns, none where they are not known."""
+        known = self.mappings.get((oid, version))
+        return known.attnums or () if known else ()
 
 
 def _resolve_files(ctx: Context, conn: SourceSession, case: OpenTable, landed: Landed, window: WindowRecord) -> None:
@@ -120,7 +112,7 @@ def _resolve_values(ctx: Context, case: OpenTable, landed: Landed, window: Windo
 
 def _mappings(ctx: Context, landed: Landed, since: Lsn) -> Mappings:
     """Read the columns of the landed relations by the shapes of their tables that were known before and after."""
-    known = histories(ctx, landed, landed.shapes, since)
+    known = histories(ctx, landed, {oid for oid, _ in landed.relations}, since)
     return {
         key: timeline.mapping_of(relation, landed.after[key], known[key[0]])
         for key, relation in landed.relations.items()
@@ -143,11 +135,11 @@ def _resolve_landed(ctx: Context, record: TableRecord, look: Look, content: _Con
     found = _partition_misfit(record, now, content) or _gone_misfit(ctx, record, content)
     if found is None and now and (label := _renamed_label(ctx, record, now, content)):
         found = Trouble("schema-change", label, "copy")
-    if found and not _copied_since(ctx, record, content.upto):
+    if found and not _copied_since(ctx, record, content.window.upto_lsn):
         reads = found.remedy == "read" and policy_of(ctx, record).on_dropped_partition == "follow"
         table_status.stop(ctx, record, found if reads else replace(found, remedy="copy"))
     elif now is not None:
-        _end_checks(ctx, record, content.upto)
+        _end_checks(ctx, record, content.window.upto_lsn)
 
 
 def _resolve_waiting(ctx: Context, record: TableRecord, look: Look, content: _Content) -> None:
@@ -168,15 +160,16 @@ def _partition_misfit(record: TableRecord, now: SourceTable | None, content: _Co
     landed, keys = content.landed, {column.attnum for column in record.columns if column.key}
     named = {
         sent.name
-        for _, relation, numbers in content.shapes(record)
-        for sent, attnum in zip(relation.columns, numbers.attnums or (), strict=bool(numbers.attnums))
+        for (oid, version), relation in landed.relations.items()
+        if oid == record.oid and (attnums := content.attnums(oid, version))
+        for sent, attnum in zip(relation.columns, attnums, strict=True)
         if attnum in keys
     }
     if named & landed.old_nulls.get(record.oid, frozenset()):
         text = "old rows came without the table's key: a partition had another replica identity for a while"
         return Trouble("schema-change", text, "copy")
     known = {*record.accepted.shape.leaves, *(leaf.oid for leaf in (now.leaves if now else ()))}
-    known |= {each.oid for each in record.accepted.gone if (each.lsn or 0) > content.since}
+    known |= {each.oid for each in record.accepted.gone if (each.lsn or 0) > content.window.from_lsn}
     for part in landed.totals.partitions:
         if part.root == record.oid and part.oid not in known:
             text = f"partition {part.name} took rows and was detached or dropped with them between two looks"
@@ -192,22 +185,17 @@ def _gone_misfit(ctx: Context, record: TableRecord, content: _Content) -> Troubl
         text = "the table was truncated, and the lake keeps rows of partitions that are gone, which would go with the others"
         return Trouble("schema-change", text, "copy")
     taken = [part.oid for part in landed.totals.partitions if part.root == record.oid]
-    for each, snapshot in taken_again(accepted, taken, content.since):
-        if snapshot is None or not _all_seen(ctx, record.oid, landed, Snapshot.parse(snapshot)):
+    for each, snapshot in taken_again(accepted, taken, content.window.from_lsn):
+        if snapshot is None or not all(map(Snapshot.parse(snapshot).sees, transactions(ctx, landed, record.oid))):
             text = f"rows came into the bounds of partition {each.name} again before the lake let its own go"
             return Trouble("schema-change", text, "read")
     return None
 
 
-def _all_seen(ctx: Context, oid: int, landed: Landed, snapshot: Snapshot) -> bool:
-    """Return whether a snapshot has seen all that a window brought of a table."""
-    return all(map(snapshot.sees, transactions(ctx, landed, oid)))
-
-
 def _renamed_label(ctx: Context, record: TableRecord, now: SourceTable, content: _Content) -> str | None:
     checks = record.accepted.asked("label")
     ours = [entry for entry in content.landed.files if entry.oid == record.oid and entry.rows] if checks else []
-    files = {entry: content.attnums((entry.oid, entry.version)) or () for entry in ours}
+    files = {entry: content.attnums(entry.oid, entry.version) for entry in ours}
     return strange_label(ctx.landing, files, now, set(checks)) if files else None
 
 
