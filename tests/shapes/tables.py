@@ -3,7 +3,7 @@
 from dataclasses import fields
 from typing import Any
 
-from penstock.ledger.table_records import TableRecord
+from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.shapes.accepted import Accepted
 from penstock.shapes.mirror_column import MirrorColumn, column_plan
 from penstock.shapes.shape import Shape
@@ -59,3 +59,10 @@ def table_record(oid: int, name: str, **known: Any) -> TableRecord:
     plain |= {"pipeline": "shop", "oid": oid, "schema": "public", "name": name, "target": ("shop", "public", name)}
     plain |= {"state": "ready", "identity": "d", "columns": (), "accepted": Accepted(shape()), "discard": False}
     return TableRecord(**{**plain, **known})
+
+
+def load_record(oid: int, name: str, **known: Any) -> LoadRecord:
+    """Return the record of rows that were read; `known` is what matters of it."""
+    plain: dict[str, Any] = dict.fromkeys(each.name for each in fields(LoadRecord))
+    plain |= {"oid": oid, "schema": "public", "name": name, "files": (), "whole": False}
+    return LoadRecord(**{**plain, **known})

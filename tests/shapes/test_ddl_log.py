@@ -94,6 +94,11 @@ def test_a_later_window_goes_on_from_what_an_earlier_one_has_told() -> None:
 
     assert read_rewrites(history(before=WIDER, looks=looks), checked, {1: "100"}) == PROVEN
     assert read_rewrites(history(state(101, 502, TEXT), before=WIDER, looks=looks), checked, {1: "101"}).doubtful == {1}
+    other = state(101, 502, plain=False, version=100)
+    assert read_rewrites(history(other, before=WIDER, looks=looks), checked, {1: "100"}) == PROVEN
+    assert read_rewrites(history(WIDER, other), BEFORE, {1: "100"}) == PROVEN
+    same = replace(other, xid=100)
+    assert read_rewrites(history(same, before=WIDER, looks=looks), checked, {1: "100"}).doubtful == {1}
     unseen = history(before=WIDER)
     assert read_rewrites(unseen, BEFORE, {1: "100"}).doubtful == {1}, "told before the look that did not see it"
     assert read_rewrites(history(before=replace(WIDER, generation=OTHER)), BEFORE, {1: "100"}) == OPEN

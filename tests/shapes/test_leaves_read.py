@@ -133,7 +133,7 @@ def test_rows_that_only_the_lake_has_stay_until_their_partition_is_back_as_it_wa
 
 def test_a_partition_that_goes_under_keep_stays_in_the_lake() -> None:
     found = read(judged(parted(ONE, THREE, NEW), "keep"))
-    assert [each.oid for each in found.kept] == [2]
+    assert [(each.oid, each.kept) for each in found.kept] == [(2, True)]
     assert found.stays == ([[1, "int", "0", "20", None]], [[1, "int", "30", "40", None]])
     # and what may have been truncated by itself is not taken for what it was
     assert judged(parted(ONE, replace(TWO, file=22), THREE), "keep").leaves_read is None

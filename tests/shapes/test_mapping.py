@@ -299,6 +299,28 @@ def test_landed_rows_that_cannot_be_found_are_refused(
     assert told in (fit(table, keyed("id", "note", identity=identity), RelationMapping((1, 2), key)).reason or "")
 
 
+def test_landed_reals_of_a_column_of_double_precision_are_named() -> None:
+    sent = Relation(7, "public", "t", "d", (RelationColumn("n", 700, -1, False), RelationColumn("m", 701, -1, False)))
+    double = PgType(701, -1, "pg_catalog", "float8", "b")
+    there = tuple(replace(column(name, at), type=double) for at, name in ((1, "n"), (2, "m")))
+
+    assert fit(table_record(7, "t", columns=there), sent, RelationMapping((1, 2))).reals == ("n",)
+
+
+@pytest.mark.parametrize(
+    ("identity", "key", "overwritten", "refused"),
+    [("f", (), {2}, True), ("f", (1,), {2}, False), ("d", (), {2}, False), ("f", (), set(), False)],
+    ids=["whole rows", "by a key", "for inserts only", "nothing fetched"],
+)
+def test_whole_rows_are_not_found_by_values_that_were_fetched_since(
+    identity: str, key: tuple[int, ...], overwritten: set[int], refused: bool
+) -> None:
+    table = table_record(7, "t", columns=(column("id", 1, key=bool(key)), column("note", 2)))
+    found = fit(table, keyed("id", "note", identity=identity), RelationMapping((1, 2), key), overwritten)
+
+    assert ("were fetched since" in (found.reason or "")) is refused
+
+
 TEXTS = PgType(1009, -1, "pg_catalog", "_text", "b", element=PgType(TEXT, -1, "pg_catalog", "text", "b"))
 CITEXT = PgType(70003, -1, "public", "citext", "b")
 

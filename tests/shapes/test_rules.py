@@ -10,7 +10,7 @@ from penstock.shapes.accepted import Accepted
 from penstock.shapes.changes import Change, LeafAttached
 from penstock.shapes.mirror_column import MirrorColumn, refilled
 from penstock.shapes.plan import Plan, plan
-from penstock.shapes.reads import ColumnRead, leaves_to_inspect
+from penstock.shapes.reads import ColumnRead, LeafRead, altered_with_its_rows, leaves_to_inspect
 from penstock.shapes.rules import RULES, effect
 from penstock.shapes.source_table import Attach, Leaf, SourceColumn, SourceTable
 from penstock.shapes.steps import ADDED_ONLY, ORDER, EventName, Evidence, Policy
@@ -326,6 +326,14 @@ TABLES = (
         read=values(6, labels=("top",)),
         events=("change-key",),
     ),
+    *(
+        Case(f"{what}, for {whom}", now, policy=Policy(sends_old=sends_old), reason=reason)
+        for whom, sends_old, by_name in (("updates", True, "whose text is the name"), ("inserts alone", False, ""))
+        for what, now, reason in (
+            ("a key of names", columns(replace(ID, names_objects="regclass"), NAME), by_name),
+            ("a name of the lake's", columns(ID, NAME, replace(STATE, name="_file")), "a column _file now"),
+        )
+    ),
     Case(
         "a key that is enforced late",
         replace(INSERTS_ONLY, late_key=True, identity="d"),
@@ -390,6 +398,20 @@ PARTITIONS = (
         reason="detached and attached again",
     ),
     Case("unlogged", leaves(replace(HEAP, persistence="u")), PARTITIONED, reason="is unlogged"),
+    *(
+        Case(
+            f"altered {what}",
+            leaves(replace(HEAP, altered_by=now)),
+            leaves(replace(HEAP, altered_by=before)),
+            reason=reason,
+        )
+        for what, before, now, reason in (
+            ("by another", 7, 8, "was altered and has a unique index"),
+            ("by the same", 7, 7, ""),
+            ("and logs whole rows again", 7, None, ""),
+        )
+    ),
+    Case("a foreign one", leaves(HEAP, replace(FOREIGN, oid=102)), PARTITIONED, reason="is a foreign table"),
     *(
         Case(
             f"with another identity, {what}",
@@ -487,6 +509,30 @@ def test_the_rows_of_a_partition_with_a_new_file_or_of_one_that_was_attached_are
     assert leaves_to_inspect(*known, leaves(HEAP, ATTACHED)).arrived == (LeafAttached(ATTACHED, (ATTACH,)),)
     assert leaves_to_inspect(*known, leaves(NEWER)).files == (NEWER,)
     assert leaves_to_inspect(planned(TABLE), TABLE.shape, replace(TABLE, leaves=(NEWER,))).files == ()
+
+
+@pytest.mark.parametrize(("wrote", "altered"), [(705, True), (706, False)], ids=["the same", "another"])
+def test_a_transaction_that_altered_a_column_may_have_written_the_file(wrote: int, altered: bool) -> None:
+    known, file = (planned(TABLE), TABLE.shape), replace(NEWER, changed_by=wrote)
+    added = replace(STATE, version="705")
+
+    assert altered_with_its_rows(*known, replace(REWRITTEN, leaves=(file,))) is altered
+    assert altered_with_its_rows(*known, columns(ID, NAME, added, leaves=(file,))) is altered
+    assert not altered_with_its_rows(*known, columns(ID, NAME, replace(added, missing_text="x"), leaves=(file,)))
+
+
+@pytest.mark.parametrize(
+    ("found", "remedy"),
+    [
+        (Plan(reason="x"), "copy"),
+        (Plan(reason="x", slug="target-clash"), "person"),
+        (Plan(reason="x", columns_read=values(2)), "read"),
+        (Plan(reason="x", leaves_read=LeafRead(frozenset(), ())), "read"),
+    ],
+    ids=["a copy", "a person", "columns", "partitions"],
+)
+def test_a_table_stops_until_what_its_plan_needs(found: Plan, remedy: str) -> None:
+    assert found.trouble.remedy == remedy
 
 
 def test_a_partition_created_below_one_that_was_attached_long_ago_need_not_be_inspected() -> None:
