@@ -50,7 +50,10 @@ LOAD_JOBS = [
 ]
 ROOMS = {
     "values": ["tests/values", "tests/source/test_type_name.py"],
-    "shapes": ["tests/shapes", "tests/flow/schema", "tests/flow/merge", "tests/source/test_partition_bounds.py"],
+    "shapes": [
+        *("tests/shapes", "tests/flow/schema"),
+        *("tests/source/test_partition_bounds.py", "tests/source/test_object_names.py"),
+    ],
     "engine": ["tests/engine", "tests/source/test_rows_of_partitions.py"],
     "flow/schema": ["tests/shapes", "tests/flow/schema", *SCHEMA_JOBS],
     "flow/load": ["tests/flow/load", "tests/flow/merge", "tests/flow/test_status.py", *LOAD_JOBS],

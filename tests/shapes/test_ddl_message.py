@@ -3,13 +3,16 @@
 import json
 import tracemalloc
 from collections.abc import Iterator
+from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pytest
 
-from penstock.shapes.ddl_message import MOST_BYTES, VERSION, read_message, read_text
+from penstock.shapes import ddl_message
+from penstock.shapes.ddl_message import MOST_BYTES, PREFIX, VERSION, DdlLog, read_message, read_text
 from penstock.shapes.known_shape import FileBefore, KnownShape
+from penstock.wire.messages import Relation, RelationColumn
 
 TOKEN = "16390.740 16391.741 16392.16392 16393.742 16394.743 16395.744"
 STATE: dict[str, Any] = {
@@ -71,6 +74,66 @@ def test_what_the_trigger_writes_is_read() -> None:
     assert read_message(bytes(32) + (77).to_bytes(8) + json.dumps(STATE).encode()) == (77, state)
     widest = STATE | {"count": 1600, "dropped": [], "columns": [[n, "\x01" * 63, 23, -1, 7] for n in range(1, 1601)]}
     assert isinstance(read_message(wrapped(json.dumps(widest).encode())).said, KnownShape)
+
+
+def message(xid: int, place: int, **other: Any) -> bytes:
+    """Return a message of a transaction that stood at a place."""
+    return bytes(32) + place.to_bytes(8) + json.dumps({**STATE, "xid": str(xid), **other}).encode()
+
+
+REWRITES = {"rewrites": 7, "empty": True}
+
+
+@pytest.mark.parametrize(
+    ("contents", "shapes", "gaps"),
+    [
+        pytest.param([message(5, 9), message(5, 9)], [(5, 0, None)], 0, id="one that is sent again"),
+        pytest.param([message(5, 9), message(5, 8), message(5, 10)], [(5, 0, None)] * 2, 0, id="one of before"),
+        pytest.param(
+            [message(5, 9), message(4, 8), message(6, 7)], [(5, 0, None), (4, 0, None), (6, 0, None)], 0, id="others'"
+        ),
+        pytest.param([message(5, 9), b"x", message(6, 9)], [(5, 0, None), (6, 1, None)], 1, id="one that says nothing"),
+        pytest.param(
+            [message(5, 8, **REWRITES), message(5, 9), message(5, 10)], [(5, 0, 7), (5, 0, None)], 0, id="a rewrite"
+        ),
+        pytest.param([message(5, 8, **REWRITES), message(5, 9, oid=3)], [], 0, id="a rewrite of another table"),
+    ],
+)
+def test_messages_are_noted_once_and_in_order(
+    contents: list[bytes], shapes: list[tuple[int, int, int | None]], gaps: int
+) -> None:
+    log = DdlLog()
+    for content in contents:
+        log.note(PREFIX, content)
+        log.note("another's", b"x")
+
+    found = log.shapes.get(STATE["oid"], [])
+    assert [(each.xid, each.gaps, each.rewrote and each.rewrote.file) for each in found] == shapes
+    assert (log.gaps, log.count(STATE["oid"])) == (gaps, len(shapes))
+
+
+def test_messages_beyond_what_is_kept_say_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ddl_message, "KEPT_BYTES", 2 * len(message(5, 8)))
+    log = DdlLog()
+    for place in range(3):
+        log.note(PREFIX, message(5, place))
+
+    assert (log.count(STATE["oid"]), log.gaps) == (2, 1)
+
+
+def test_the_columns_of_a_relation_are_those_that_were_logged_last() -> None:
+    log = DdlLog()
+    sent = (RelationColumn("id", 23, -1, True), RelationColumn("größe", 1043, 24, False))
+    relation = Relation(STATE["oid"], "s", "a", "d", sent)
+    assert log.attnums(relation) is None
+
+    log.note(PREFIX, message(4, 1, columns=[[1, "id", 23, -1, 743]], dropped=[[2, 742], [3, 742]]))
+    log.note(PREFIX, message(5, 1))
+
+    assert log.attnums(relation) == (1, 3)
+    assert log.attnums(replace(relation, columns=sent[::-1])) is None
+    assert log.attnums(replace(relation, columns=(sent[0], replace(sent[1], name="b")))) is None
+    assert log.attnums(replace(relation, columns=sent[:1])) == (1,)
 
 
 def replaced(value: Any, place: tuple[Any, ...]) -> Any:
