@@ -24,7 +24,7 @@ import sys
 import venv
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -185,16 +185,17 @@ def main() -> int:
     for name in HEAVY:
         importlib.import_module(name)
     gc.freeze()
-    known, outcomes = shop.outcomes(), list[Outcome]()
+    known = shop.outcomes()
     chosen = _chosen(places, given.modules, random.Random(given.seed))
-    for mutant, text in itertools.islice(_changes(shop, chosen, known.keys()), given.count):
-        outcome = known.get(mutant.key) or _judge(shop, mutant, text, recorded[mutant.room])
-        outcomes.append(outcome)
-        if mutant.key not in known:
-            with shop.results.open("a") as file:
-                file.write(json.dumps(asdict(outcome)) + "\n")
-            said = "noticed" if outcome.noticed else "SURVIVED"
-            print(f"{len(outcomes)}/{given.count} {mutant.module}:{mutant.row} {said} {outcome.by}", flush=True)  # noqa: T201
+    mutants = list(itertools.islice(_changes(shop, chosen, known.keys()), given.count))
+    trials = [_trial(shop, mutant, text, recorded[mutant.room]) for mutant, text in mutants if mutant.key not in known]
+    for room in given.rooms:
+        _judge_in_place(shop, [each for each in trials if each.outcome.room == room and not each.once])
+    for number, trial in enumerate(each for each in trials if each.once):
+        _judge(shop, trial)
+        print(f"imported again: {number + 1}", flush=True)  # noqa: T201
+    known = shop.outcomes()
+    outcomes = [known[mutant.key] for mutant, _ in mutants]
     report(outcomes)
     return 0
 
@@ -326,7 +327,7 @@ def _differs(path: Path, text: str) -> bool:
 
 def _recorded(shop: Workshop, room: str) -> dict[str, Any]:
     """Return the lines of each of a room's tests; those that fail on the code as it is would notice everything."""
-    recorded: dict[str, Any] = {}
+    recorded: dict[str, Any] = {"": {"lines": []}}
     for tests in ROOMS[room]:
         file = shop.folder / f"{tests.replace('/', '-')}.json"
         if not file.exists():
@@ -335,53 +336,84 @@ def _recorded(shop: Workshop, room: str) -> dict[str, Any]:
             if done[0] not in (0, pytest.ExitCode.NO_TESTS_COLLECTED):
                 sys.exit(f"expected tests that pass on the code as it is; {tests} says:\n{done[1]}")
             file.with_name(f"{file.name}.new").rename(file)
-        recorded |= json.loads(file.read_text())
+        found = json.loads(file.read_text())
+        recorded[""]["lines"] += found.pop("")["lines"]
+        recorded |= found
     return recorded
 
 
-def _judge(shop: Workshop, mutant: Mutant, changed: str, recorded: Mapping[str, Any]) -> Outcome:
-    """Change the copy, let the tests judge that run the place, and change it back."""
+@dataclass(frozen=True)
+class Trial:
+    """Hold a change with the tests that run its place, and the seconds that one may take; `once`: the import runs it, too."""
+
+    outcome: Outcome
+    path: Path
+    changed: str
+    tests: list[str]
+    limit: float
+    once: bool
+
+
+def _trial(shop: Workshop, mutant: Mutant, changed: str, recorded: Mapping[str, Any]) -> Trial:
+    """Choose the tests that run a place: what needs no server first, then the fastest.
+
+    What runs once, when the module is imported, is for all tests of the room, those that run something else of the module first.
+    """
     path = shop.tree / mutant.module
     text = path.read_text()
-    chosen = _tests(mutant, path, recorded)
-    (listed := shop.folder / "tests.json").write_text(json.dumps([chosen, list(recorded)]))
-    files = sorted({name.partition("::")[0] for name in chosen})
+    begin, end, once = _statement(ast.parse(text), mutant.row)
+    rows = {name: {row for file, row in test["lines"] if file == str(path)} for name, test in recorded.items()}
+    imported = rows.pop("")
+    runs = [name for name in rows if once or any(begin <= row <= end for row in rows[name])]
+    runs.sort(key=lambda name: (not rows[name], recorded[name]["needs"], recorded[name]["seconds"]))
+    spent = itertools.accumulate(recorded[name]["seconds"] for name in runs)
+    chosen = [name for name, so_far in zip(runs, spent, strict=True) if so_far < SECONDS or name == runs[0]]
     limit = 60 + PATIENCE * max((recorded[name]["seconds"] for name in chosen), default=0.0)
-    status, said = 0, ""
-    shop.changed.write_text(json.dumps([mutant.module, text]))
-    try:
-        _write(shop, mutant.module, changed)
-        if chosen:
-            status, said = shop.pytest(files, "-x", f"--timeout={limit:.0f}", MUTANTS_TESTS=f"{listed}")
-    finally:
-        _write(shop, mutant.module, text)
-        shop.changed.unlink()
-    noticed = status not in (0, pytest.ExitCode.NO_TESTS_COLLECTED)
-    first = re.search(r"^(?:FAILED|ERROR|E  ) .*", said[said.rfind("short test summary") :], re.MULTILINE)
-    by = (first.group() if first else said[-300:]) if noticed else f"{len(chosen)} tests"
     diff = "\n".join([*difflib.unified_diff(text.splitlines(), changed.splitlines(), lineterm="", n=2)][2:])
-    return Outcome(mutant.key, mutant.room, mutant.module, noticed, by, diff)
+    outcome = Outcome(mutant.key, mutant.room, mutant.module, False, f"{len(chosen)} tests", diff)
+    once = once or any(begin <= row <= end for row in imported)
+    return Trial(outcome, path, changed, chosen, limit, once)
+
+
+def _judge_in_place(shop: Workshop, trials: Sequence[Trial]) -> None:
+    """Let one process that has imported all judge changes of functions, each in a fork that has the changed function instead."""
+    files = sorted({name.partition("::")[0] for each in trials for name in each.tests})
+    if not files:
+        return
+    wanted = [{**asdict(each), "path": str(each.path)} for each in trials]
+    (work := shop.folder / "work.json").write_text(json.dumps([wanted, str(shop.results)]))
+    limit = max(each.limit for each in trials)
+    status, said = shop.pytest(files, f"--timeout={limit:.0f}", MUTANTS_TRIALS=f"{work}")
+    if status:
+        sys.exit(f"expected every change to be judged; pytest says:\n{said}")
+
+
+def _judge(shop: Workshop, trial: Trial) -> None:
+    """Change the copy, let the tests judge, and change it back."""
+    module, text = trial.outcome.module, trial.path.read_text()
+    (listed := shop.folder / "tests.json").write_text(json.dumps(trial.tests))
+    files = sorted({name.partition("::")[0] for name in trial.tests})
+    status, said = 0, ""
+    shop.changed.write_text(json.dumps([module, text]))
+    try:
+        _write(shop, module, trial.changed)
+        if files:
+            status, said = shop.pytest(files, "-x", f"--timeout={trial.limit:.0f}", MUTANTS_TESTS=f"{listed}")
+    finally:
+        _write(shop, module, text)
+        shop.changed.unlink()
+    outcome = trial.outcome
+    if status not in (0, pytest.ExitCode.NO_TESTS_COLLECTED):
+        first = re.search(r"^(?:FAILED|ERROR|E  ) .*", said[said.rfind("short test summary") :], re.MULTILINE)
+        outcome = replace(outcome, noticed=True, by=first.group() if first else said[-300:])
+    with shop.results.open("a") as file:
+        file.write(json.dumps(asdict(outcome)) + "\n")
 
 
 def _write(shop: Workshop, module: str, text: str) -> None:
     """Write a module of the copy, and see that it is compiled again: a file of the same second and size counts as the same."""
     (path := shop.tree / module).write_text(text)
     Path(importlib.util.cache_from_source(str(path))).unlink(missing_ok=True)
-
-
-def _tests(mutant: Mutant, path: Path, recorded: Mapping[str, Any]) -> list[str]:
-    """Choose the tests that run a place: what needs no server first, then the fastest.
-
-    What runs once, when the module is imported, is for all tests of the room, those that run something else of the module first.
-    """
-    begin, end, once = _statement(ast.parse(path.read_text()), mutant.row)
-    rows = {name: {row for file, row in test["lines"] if file == str(path)} for name, test in recorded.items()}
-    runs = [name for name in recorded if once or any(begin <= row <= end for row in rows[name])]
-    runs.sort(key=lambda name: (not rows[name], recorded[name]["needs"], recorded[name]["seconds"]))
-    spent = itertools.accumulate(recorded[name]["seconds"] for name in runs)
-    return [
-        name for number, (name, so_far) in enumerate(zip(runs, spent, strict=True)) if so_far < SECONDS or not number
-    ]
 
 
 def _statement(node: ast.AST, row: int, *, once: bool = True) -> tuple[int, int, bool]:

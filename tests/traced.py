@@ -1,11 +1,14 @@
-"""A plugin of pytest for `make mutants`: note which lines of some modules each test runs, or run the tests of a list, in its order.
+"""A plugin of pytest for `make mutants`: note which lines of some modules each test runs, and run the tests of a list, in its order.
 
-With `MUTANTS_RECORD` it writes that file: of each test the lines, the seconds, and what it needs (nothing, a server, Spark). A
-fixture that several tests share runs during the first of them, so that its lines count for each test that has it.
+With `MUTANTS_RECORD` it writes that file: of each test the lines, the seconds, and what it needs (nothing, a server, Spark), and
+under no name the lines that imports run. A fixture that several tests share runs during the first of them, so that its lines count for
+each test that has it. With `MUTANTS_TRIALS` it puts changes of functions to tests: each in a fork, whose functions get the changed code.
 """
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import json
 import os
 import sys
@@ -13,10 +16,11 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 import pytest
+from _pytest import main
 
 Lines = set[tuple[str, int]]
 
@@ -29,6 +33,7 @@ class Recorder:
         self.now: Lines = set()
         self.shared: dict[int, Lines] = {}
         self.tests: dict[str, dict[str, Any]] = defaultdict(lambda: {"lines": set(), "seconds": 0.0, "needs": 0})
+        self.tests[""]["lines"] = self.now
         threading.settrace(self._frame)
         sys.settrace(self._frame)
 
@@ -75,21 +80,81 @@ class Recorder:
 
 
 class Chosen:
-    """Run the tests of a list, in its order; then those that were unknown when it was made, as the library names some."""
+    """Run the tests of a list, in its order."""
 
-    def __init__(self, names: list[str], known: list[str]) -> None:
-        self.order = {name: number for number, name in enumerate(names)}
-        self.left_out = set(known) - set(names)
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Leave out all others."""
-        wanted = [each for each in session.items if each.nodeid not in self.left_out]
-        session.items = sorted(wanted, key=lambda each: self.order.get(each.nodeid, len(self.order)))
+        items = {each.nodeid: each for each in session.items}
+        session.items = [items[name] for name in self.names if name in items]
 
 
-def pytest_configure(config: pytest.Config) -> None:
+class Trials:
+    """Put changes of functions to tests, and write down which were noticed."""
+
+    def __init__(self, trials: list[dict[str, Any]], results: str) -> None:
+        self.trials, self.results, self.failed = trials, Path(results), ""
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep the first test that fails."""
+        if report.failed:
+            self.failed = self.failed or report.nodeid
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Try one change after another."""
+        items = {each.nodeid: each for each in session.items}
+        functions = defaultdict(list)
+        for each in gc.get_objects():
+            if isinstance(each, FunctionType):
+                functions[each.__code__.co_filename].append(each)
+        gc.freeze()
+        for trial in self.trials:
+            reader, writer = os.pipe()
+            if (child := os.fork()) == 0:
+                session.items = [items[name] for name in trial["tests"] if name in items]
+                self._try(session, trial, functions[trial["path"]], writer)
+            os.close(writer)
+            with os.fdopen(reader) as file:
+                failed = file.read()
+            died = os.waitpid(child, 0)[1] != 0
+            outcome = trial["outcome"] | ({"noticed": True, "by": failed or "it ended"} if failed or died else {})
+            with self.results.open("a") as results:
+                results.write(json.dumps(outcome) + "\n")
+        return True
+
+    def _try(self, session: pytest.Session, trial: dict[str, Any], functions: list[FunctionType], writer: int) -> None:
+        """Run the tests with the changed functions, and end the process: what fails is written to the pipe."""
+        try:
+            changed = dict(_codes(compile(trial["changed"], trial["path"], "exec")))
+            for each in functions:
+                code = changed.get((each.__code__.co_qualname, each.__code__.co_firstlineno))
+                if code is not None and code.co_freevars == each.__code__.co_freevars:
+                    each.__code__ = code
+            session.config.option.maxfail = 1
+            with contextlib.suppress(BaseException):
+                main.pytest_runtestloop(session)
+            os.write(writer, self.failed.encode())
+            with contextlib.suppress(BaseException):  # stop the servers
+                session._setupstate.teardown_exact(None)
+        finally:
+            os._exit(0)
+
+
+def _codes(module: CodeType) -> Iterator[tuple[tuple[str, int], CodeType]]:
+    for each in module.co_consts:
+        if isinstance(each, CodeType):
+            yield (each.co_qualname, each.co_firstlineno), each
+            yield from _codes(each)
+
+
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Take the place that the environment asks for."""
+    plugins = early_config.pluginmanager
     if file := os.environ.get("MUTANTS_RECORD"):
-        config.pluginmanager.register(Recorder(Path(file), tuple(os.environ["MUTANTS_FOLDERS"].split(":"))))
+        plugins.register(Recorder(Path(file), tuple(os.environ["MUTANTS_FOLDERS"].split(":"))))
     if file := os.environ.get("MUTANTS_TESTS"):
-        config.pluginmanager.register(Chosen(*json.loads(Path(file).read_text())))
+        plugins.register(Chosen(json.loads(Path(file).read_text())))
+    if file := os.environ.get("MUTANTS_TRIALS"):
+        plugins.register(Trials(*json.loads(Path(file).read_text())))
