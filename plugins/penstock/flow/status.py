@@ -13,7 +13,8 @@ from penstock.conditions import needs_copy, runbook
 from penstock.config.model import Pipeline
 from penstock.errors import SourceError
 from penstock.flow.context import Context
-from penstock.flow.health.rules_lake import freshness_limits
+from penstock.flow.health.input import HealthInput, LedgerFacts
+from penstock.flow.health.rules_lake import stale
 from penstock.flow.load import waiting
 from penstock.ledger.health import AlarmRecord
 from penstock.ledger.maintenance import MaintenanceRecord
@@ -141,9 +142,9 @@ def status(ctx: Context) -> Status:
 def _freshness(pipeline: Pipeline, lake: PipelineStatus, at: datetime) -> Freshness:
     if lake.as_of is None:
         return Freshness(None)
+    found = next(stale(HealthInput(pipeline, at, LedgerFacts(lake))), None)
     seconds = max((at - lake.as_of).total_seconds(), 0.0)
-    reached = (limit for limit in reversed(freshness_limits(pipeline)) if seconds >= limit)
-    return Freshness(lake.as_of, seconds, next(reached, None) if lake.state in ("running", "halted") else None)
+    return Freshness(lake.as_of, seconds, found.numbers["limit_seconds"] if found else None)
 
 
 def _source(ctx: Context) -> SourceStatus:
