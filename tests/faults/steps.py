@@ -50,7 +50,7 @@ class Step(StrEnum):
     PIPELINE_HALTED = "penstock.ledger.pipelines:Pipelines.halt"
     MERGE_BEGUN = "penstock.ledger.merges:Merges.begin"
     MERGE_PUBLISHED_BY_FLOW = "penstock.flow.merge.run:publish"
-    MERGE_PUBLISHED = "penstock.ledger.merges:Merges.publish"
+    MERGE_PUBLISHED = "penstock.flow.merge.publish:_publish"
     MERGE_TABLES_ADVANCED = "penstock.ledger.merges:_advance"
     MERGE_TABLES_RENAMED = "penstock.ledger.merges:_rename"
     CUT_RECORDED = "penstock.ledger.merges:_record"
