@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from psycopg import sql
 
@@ -71,9 +71,8 @@ def kept(rows: LeafRows, leaf: Leaf, oldest_xid: int) -> bool:
         "(select (now.xmax >> 32 << 32) + t.xmin::text::bigint) as x (id) "
         "where t.ctid < {end}::tid and case when x.id > now.xmax then x.id - (1::bigint << 32) else x.id end < {oldest})"
     )
-    return _is_so(
-        rows, question.format(leaf=_name(leaf), end=sql.Literal(f"({_BLOCKS},0)"), oldest=sql.Literal(oldest_xid))
-    )
+    ends = {"end": sql.Literal(f"({_BLOCKS},0)"), "oldest": sql.Literal(oldest_xid)}
+    return bool(_row(rows, question.format(leaf=_name(leaf), **ends))[0])
 
 
 def only_sent(rows: LeafRows, leaf: Leaf, attached: Sequence[Attach]) -> bool:
@@ -90,9 +89,8 @@ def only_sent(rows: LeafRows, leaf: Leaf, attached: Sequence[Attach]) -> bool:
         if each.cid is not None
     ]
     proved = sql.SQL(" and ").join(sent) if sent and len(sent) == len(attached) else sql.SQL("false")
-    return not _is_so(
-        rows, sql.SQL("select exists (select from only {} as t where not ({}))").format(_name(leaf), proved)
-    )
+    question = sql.SQL("select exists (select from only {} as t where not ({}))")
+    return not _row(rows, question.format(_name(leaf), proved))[0]
 
 
 def holds_row_of(rows: LeafRows, leaf: Leaf, xid: int, command: int) -> bool:
@@ -101,7 +99,7 @@ def holds_row_of(rows: LeafRows, leaf: Leaf, xid: int, command: int) -> bool:
         "select exists (select from only {} as t "
         "where t.xmin = {}::xid and t.cmin::text::bigint = {} and t.xmax = '0'::xid)"
     )
-    return _is_so(rows, question.format(_name(leaf), sql.Literal(str(xid)), sql.Literal(command)))
+    return bool(_row(rows, question.format(_name(leaf), sql.Literal(str(xid)), sql.Literal(command)))[0])
 
 
 def refilled(rows: LeafRows, leaf: Leaf, xid: int) -> int | None:
@@ -115,8 +113,9 @@ def refilled(rows: LeafRows, leaf: Leaf, xid: int) -> int | None:
         "from only {leaf} as t cross join (select xmin, cmin from pg_catalog.pg_class where oid = {oid}) as c "
         "where t.xmin = {xid}::xid and t.xmax = '0'::xid"
     )
-    found = _row(rows, question.format(leaf=_name(leaf), xid=sql.Literal(str(xid)), oid=sql.Literal(leaf.oid)))
-    return int(str(found[0])) if found and found[1] else None
+    ids = {"xid": sql.Literal(str(xid)), "oid": sql.Literal(leaf.oid)}
+    count, are_younger = _row(rows, question.format(leaf=_name(leaf), **ids))
+    return int(count) if are_younger else None
 
 
 def empty_in(rows: LeafRows, leaf: Leaf) -> str | None:
@@ -124,7 +123,7 @@ def empty_in(rows: LeafRows, leaf: Leaf) -> str | None:
     question = sql.SQL("select case when not exists (select from only {}) then pg_current_snapshot()::text end").format(
         _name(leaf)
     )
-    found = _value(rows, question)
+    (found,) = _row(rows, question)
     return None if found is None else str(found)
 
 
@@ -132,15 +131,7 @@ def _name(leaf: Leaf) -> sql.Identifier:
     return sql.Identifier(leaf.schema, leaf.name)
 
 
-def _is_so(rows: LeafRows, question: sql.Composed) -> bool:
-    return bool(_value(rows, question))
-
-
-def _value(rows: LeafRows, question: sql.Composed) -> object:
-    found = _row(rows, question)
-    return found[0] if found else None
-
-
-def _row(rows: LeafRows, question: sql.Composed) -> tuple[object, ...] | None:
+def _row(rows: LeafRows, question: sql.Composed) -> tuple[Any, ...]:
     with reading(rows.source, rows.conn, _SECONDS):
-        return next(iter(rows.conn.ask(question)), None)
+        (row,) = rows.conn.ask(question)
+    return row

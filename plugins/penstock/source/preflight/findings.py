@@ -268,23 +268,20 @@ class Finding:
     next_step: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
-    """Name what a rule has found, with the values that its texts need."""
-
-    name: str
-    values: Mapping[str, object]
-
-    def finding(self, asked: Asked) -> Finding:
-        """Return it in words."""
-        texts = (_Words(asked).vformat(text, (), self.values) for text in TEXTS[self.name])
-        level, slug, subject, message, step = texts
-        return Finding(cast(Level, level), slug or "preflight-failed", subject, message, step or None)
+Note = tuple[str, Mapping[str, object]]
+"""What a rule has found: the name of a finding, with the values that its texts need."""
 
 
 def note(name: str, /, **values: object) -> Note:
     """Name a finding of the table."""
-    return Note(name, values)
+    return name, values
+
+
+def in_words(found: Note, asked: Asked) -> Finding:
+    """Return what a rule has found in words."""
+    name, values = found
+    level, slug, subject, message, step = (_Words(asked).vformat(text, (), values) for text in TEXTS[name])
+    return Finding(cast(Level, level), slug or "preflight-failed", subject, message, step or None)
 
 
 def names(found: Iterable[str]) -> str:

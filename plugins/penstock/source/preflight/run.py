@@ -9,7 +9,7 @@ from __future__ import annotations
 from penstock.config.model import Pipeline
 from penstock.source.preflight import publication_rules, server_rules, table_rules
 from penstock.source.preflight.asked import Asked, gather_facts
-from penstock.source.preflight.findings import Finding
+from penstock.source.preflight.findings import Finding, in_words
 from penstock.source.session import SourceSession
 
 RULES = (
@@ -61,5 +61,5 @@ def check(
 
 def judge(asked: Asked) -> list[Finding]:
     """Return what the rules find in the source's answers, errors first."""
-    findings = (found.finding(asked) for rule in RULES for found in rule(asked))
+    findings = (in_words(found, asked) for rule in RULES for found in rule(asked))
     return sorted(findings, key=lambda finding: _ORDER.index(finding.level))

@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
+from typing import LiteralString
 
 from psycopg import sql
 
@@ -142,16 +143,11 @@ def scratch_database(server: Connection, needs: Needs, *, ours: bool) -> Iterato
     with _session(server) as conn:
         user, made = _without_rights(conn, server, name, needs.roles if ours else None)
         owner = made[-1] if made else user.user
-        conn.run(
-            sql.SQL("create database {} template template0 encoding {} lc_collate 'C' lc_ctype 'C' owner {}").format(
-                sql.Identifier(name), sql.Literal(needs.encoding), sql.Identifier(owner)
-            )
-        )
+        made_of = "create database {} template template0 encoding {} lc_collate 'C' lc_ctype 'C' owner {}"
+        _run(conn, made_of, name, sql.Literal(needs.encoding), owner)
         if needs.search_path:
-            conn.run(
-                sql.SQL("select pg_catalog.set_config('search_path', {}, false)").format(sql.Literal(needs.search_path))
-            )
-            conn.run(sql.SQL("alter database {} set search_path from current").format(sql.Identifier(name)))
+            _run(conn, "select pg_catalog.set_config('search_path', {}, false)", sql.Literal(needs.search_path))
+            _run(conn, "alter database {} set search_path from current", name)
     try:
         scratch = Scratch(replace(user, database=name), replace(server, database=name))
         if made:
@@ -159,9 +155,9 @@ def scratch_database(server: Connection, needs: Needs, *, ours: bool) -> Iterato
         yield scratch
     finally:
         with _session(server) as conn:
-            conn.run(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+            _run(conn, "drop database {} with (force)", name)
             for each in made:
-                conn.run(sql.SQL("drop role {}").format(sql.Identifier(each)))
+                _run(conn, "drop role {}", each)
 
 
 def _without_rights(
@@ -181,15 +177,13 @@ def _without_rights(
     ours = roles is not None
     # from 16 on such a role can hand out no more than what it has made
     may_make_roles = ours and conn.info.server_version >= _HARMLESS_CREATEROLE
-    conn.run(
-        sql.SQL("create role {} {}").format(sql.Identifier(owner), sql.SQL("createrole" if may_make_roles else ""))
-    )
-    conn.run(sql.SQL("create role {} login password {}").format(sql.Identifier(login), sql.Literal(verifier)))
-    conn.run(sql.SQL("grant {} to {}").format(sql.Identifier(owner), sql.Identifier(login)))
-    for each in map(sql.Identifier, roles or ()):
-        conn.run(sql.SQL("create role {}").format(each))
-        conn.run(sql.SQL("grant {} to {}").format(sql.Identifier(owner), each))
-        conn.run(sql.SQL("grant {} to {}").format(each, sql.Identifier(login)))
+    _run(conn, "create role {} {}", owner, sql.SQL("createrole" if may_make_roles else ""))
+    _run(conn, "create role {} login password {}", login, sql.Literal(verifier))
+    _run(conn, "grant {} to {}", owner, login)
+    for each in roles or ():
+        _run(conn, "create role {}", each)
+        _run(conn, "grant {} to {}", owner, each)
+        _run(conn, "grant {} to {}", each, login)
     words = f"-c role={owner}" + (" -c createrole_self_grant=set,inherit" if may_make_roles else "")
     options = {**server.options, "options": f"{server.options.get('options', '')} {words}".strip()}
     return replace(server, user=login, password=password, renew=None, options=options), [login, owner]
@@ -203,10 +197,13 @@ def _make_extensions(admin: Connection, owner: str, extensions: Sequence[tuple[s
     with _session(admin) as conn:
         for name, schema in extensions:
             with suppress(SourceError), translating(conn.place), conn.transaction():
-                make = sql.SQL("create schema if not exists {} authorization {}")
-                conn.execute(make.format(sql.Identifier(schema), sql.Identifier(owner)))
-                make = sql.SQL("create extension if not exists {} with schema {} cascade")
-                conn.execute(make.format(sql.Identifier(name), sql.Identifier(schema)))
+                _run(conn, "create schema if not exists {} authorization {}", schema, owner)
+                _run(conn, "create extension if not exists {} with schema {} cascade", name, schema)
+
+
+def _run(conn: SourceSession, statement: LiteralString, *parts: str | sql.Composable) -> None:
+    """Run a statement with names, which are quoted, and with what is composed already."""
+    conn.run(sql.SQL(statement).format(*(sql.Identifier(each) if isinstance(each, str) else each for each in parts)))
 
 
 def _session(server: Connection) -> SourceSession:
