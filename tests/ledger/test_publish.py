@@ -358,6 +358,34 @@ def test_adopting_loads_the_copy_that_the_lake_holds(ledger: Ledger, running: st
     assert {record.state for record in ledger.loads.copies(running)} == {"done"}
 
 
+def test_adopting_the_first_copy_of_a_paused_table_leaves_the_pause_to_a_person(ledger: Ledger, running: str) -> None:
+    ledger.tables.save(running, [facts(1, "a")])
+    copy(ledger, running, 1)
+    ledger.tables.stop(running, {1: Trouble.usual("divergence", "by hand")})
+    adopt(ledger, running, "lost", lsn=START, tables=[PublishedTable(1, 21, "first")])
+
+    (table,) = ledger.tables.all(running)
+    assert (table.state, table.paused_reason, table.complete_through, table.snapshot_id) == (
+        "paused",
+        "by hand",
+        START,
+        21,
+    )
+    assert ledger.tables.resume(running, 1).state == "ready"
+
+
+def test_a_first_copy_of_a_table_that_was_paused_meanwhile_is_in_no_cut(ledger: Ledger, running: str) -> None:
+    ledger.tables.save(running, [facts(1, "a")])
+    copy(ledger, running, 1)
+    attempt = ledger.merges.begin(running)
+    ledger.tables.stop(running, {1: Trouble.usual("divergence", "by hand")})
+
+    assert ledger.merges.to_merge(running).rebuilds == ()
+    with pytest.raises(LedgerError, match=r"but \[1\] were"):
+        publish_cut(ledger, running, NewCut(attempt, START, [PublishedTable(1, 21, "first")], cuts_snapshot_id=9))
+    assert ledger.tables.resume(running, 1).state == "copied"
+
+
 def test_nothing_beyond_the_staged_windows_is_adopted(ledger: Ledger, due: str) -> None:
     with pytest.raises(LedgerError, match="the position is not reached"):
         adopt(ledger, due, "from-the-future", lsn=Lsn(END + 1))

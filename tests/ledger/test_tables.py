@@ -148,6 +148,18 @@ def test_after_a_crash_only_the_unfinished_tables_are_copied_again(ledger: Ledge
     }
 
 
+def test_a_first_copy_is_loaded_as_its_table_is_known_by_then(ledger: Ledger, running: str) -> None:
+    ledger.tables.save(running, [facts(1, "a")])
+    copy(ledger, running, 1)
+    ledger.tables.save(running, [facts(1, "a", identity="f", accepted=ACCEPTED)])
+
+    (load,) = ledger.loads.copies(running)
+    assert (load.identity, load.accepted.shape) == ("f", ACCEPTED.shape)
+    publish(ledger, running, START, [PublishedTable(1, 21, "first")])
+    (table,) = ledger.tables.all(running)
+    assert (table.state, table.identity, table.accepted) == ("ready", "f", ACCEPTED)
+
+
 def test_starting_the_same_copy_again_keeps_what_is_finished(ledger: Ledger, running: str) -> None:
     ledger.tables.save(running, [facts(1, "a"), facts(2, "b")])
     start(ledger, running, "c", 1, 2)

@@ -23,7 +23,7 @@ from penstock.flow.schema.names import table_facts
 from penstock.flow.schema.publication import publishing_of
 from penstock.flow.spark_job import Submit
 from penstock.jobs.pointers import aside
-from penstock.ledger.table_records import LoadRecord, TableRecord
+from penstock.ledger.table_records import LoadRecord, LoadState, TableRecord
 from penstock.lsn import Lsn
 from penstock.shapes.source_table import SourceTable
 from penstock.source import publication, server_info, session, slot
@@ -133,9 +133,7 @@ class _FirstCopies(Reads):
 
     def unlanded(self) -> Sequence[LoadRecord]:
         """Return what is being copied for the first time; a rebuild's copy is none of the bootstrap's business."""
-        ours = {(table.oid, table.copy_id) for table in self.ctx.ledger.tables.all(self.ctx.name)}
-        copying = self.ctx.ledger.loads.copies(self.ctx.name, state="copying")
-        return [each for each in copying if (each.oid, each.copy_id) in ours]
+        return _first_copies(self.ctx, "copying")
 
     def land(self, load: LoadRecord, files: Sequence[FileEntry], _now: SourceTable | None) -> PenstockError | None:
         self.ctx.ledger.loads.finish_copy(self.ctx.name, copy_id=load.copy_id, oid=load.oid, files=files)
@@ -156,9 +154,12 @@ def _why_again(ctx: Context, tables: Sequence[TableRecord], failures: Mapping[in
 
 def _earlier(ctx: Context) -> Earlier:
     """Return what earlier tries have copied."""
-    whole = {(table.oid, table.copy_id) for table in ctx.ledger.tables.all(ctx.name) if table.state == "copied"}
-    copies = [each for each in ctx.ledger.loads.copies(ctx.name, state="ready") if (each.oid, each.copy_id) in whole]
+    copies = _first_copies(ctx, "ready")
     return Earlier(len(copies), sum(len(each.files) for each in copies), sum(each.rows for each in copies))
+
+
+def _first_copies(ctx: Context, state: LoadState) -> list[LoadRecord]:
+    return [each for each in ctx.ledger.loads.copies(ctx.name, state=state) if each.cause == "first"]
 
 
 def _left_over(ctx: Context) -> Lsn | None:

@@ -16,7 +16,7 @@ from penstock.errors import PenstockError, SourceError
 from penstock.flow import landing_mark
 from penstock.flow.context import Context
 from penstock.flow.load.request import ReadRequest
-from penstock.flow.spark_job import SparkJob, Submit, carried_out, describe
+from penstock.flow.spark_job import Submit, carried_out, describe
 from penstock.flow.watching import Done, watched
 from penstock.jobs import driver
 from penstock.jobs.plans import CopyPlan
@@ -86,7 +86,8 @@ def copy_tables(
         f"copying {several(len(readable), 'table')} in {several(len(plan.ranges), 'range')}, {settings.parallel} at once"
     )
     with _watched(ctx, plan, earlier):
-        carried_out(ctx, submit, _job(ctx, f"{folder}/plan.json"))
+        job = describe(ctx, "copy_tables", f"{folder}/plan.json", ctx.reader.environment("SOURCE"))
+        carried_out(ctx, submit, job)
     return failures | _failures(ctx, folder, readable)
 
 
@@ -164,10 +165,6 @@ def _failures(ctx: Context, folder: str, sources: Sequence[SourceTable]) -> dict
             found[table.oid] = TableError(**json.loads(ctx.landing.read_text(path)))
             ctx.progress(f"{table.qualified} was not copied: {found[table.oid]}")
     return found
-
-
-def _job(ctx: Context, plan: str) -> SparkJob:
-    return describe(ctx, "copy_tables", plan, ctx.reader.environment("SOURCE"))
 
 
 def _watched(ctx: Context, plan: CopyPlan, earlier: Earlier = NOTHING) -> AbstractContextManager[None]:
