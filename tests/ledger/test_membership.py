@@ -45,7 +45,7 @@ def shown(ledger: Ledger, name: str) -> dict[int, tuple[bool, bool]]:
 def test_a_table_that_joined_waits_and_is_announced_once_in_a_while(ledger: Ledger, ready: str) -> None:
     join(ledger, ready, 3, "c")
 
-    (waiting,) = ledger.membership.waiting(ready)
+    (waiting,) = [each for each in ledger.tables.all(ready) if each.waits]
     assert (waiting.oid, waiting.state, waiting.joined_lsn, waiting.joined_xid) == (3, "new", START, 900)
     assert shown(ledger, ready) == {1: (False, False), 2: (False, False), 3: (True, False)}
     assert ring(ledger, ready, every=timedelta(minutes=1)) == [3]
@@ -182,7 +182,7 @@ def test_a_table_that_comes_back_is_not_discarded(ledger: Ledger, ready: str) ->
     join(ledger, ready, 2, "b")
     ledger.membership.discarded(ready, 2)
 
-    (back,) = ledger.membership.waiting(ready)
+    (back,) = [each for each in ledger.tables.all(ready) if each.waits]
     assert (back.snapshot_id, back.complete_through, back.left_lsn) == (12, START, None)
     assert ledger.membership.to_discard(ready) == []
     assert [old.name for old in ledger.maintenance.see_old_tables(ready, [])] == ["other"]

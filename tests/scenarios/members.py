@@ -33,7 +33,7 @@ def members(env: PipelineEnv) -> set[str]:
 def copy_waiting(env: PipelineEnv, *, wait: float = 20) -> list[str]:
     """Copy the tables that wait, without Spark."""
     ctx = env.ctx
-    tables, copy_id = ctx.ledger.membership.waiting(env.name), new_attempt()
+    tables, copy_id = [each for each in ctx.ledger.tables.all(env.name) if each.waits], new_attempt()
     assert hindered(ctx, tables, wait=wait) == {}
     with slot.export_snapshot(ctx.source) as exported:
         oids = [table.oid for table in tables]

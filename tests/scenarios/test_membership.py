@@ -295,7 +295,7 @@ def test_a_copy_waits_for_the_transactions_that_were_open_when_the_table_joined_
         assert states(env)["u"] == "waiting"
         open_.execute("insert into u values (2, 'after')")
 
-        waiting_tables = env.ctx.ledger.membership.waiting(env.name)
+        waiting_tables = [each for each in env.ctx.ledger.tables.all(env.name) if each.waits]
         (error,) = hindered(env.ctx, waiting_tables, wait=0).values()
         assert re.search(r"table-joining.*public\.u.*process \d+ \(the shop\)", str(error))
         assert error.directive.value == "retry"
@@ -356,7 +356,7 @@ def test_the_status_names_the_tables_that_wait(env16: PipelineEnv) -> None:
     assert re.fullmatch(
         r"[\d.]+ (B|KiB|MiB) unread, [\d.]+ (B|KiB|MiB) of WAL retained, slot reserved", lines["source"]
     )
-    (record,) = env16.ctx.ledger.membership.waiting(env16.name)
+    (record,) = [each for each in env16.ctx.ledger.tables.all(env16.name) if each.waits]
     assert lines["waiting public.u"] == f"for its copy, since {record.joined_lsn}"
 
 

@@ -77,12 +77,6 @@ class Membership(Part):
                 only = oids[0] if len(oids) == 1 else None
                 transaction.note(name, trouble.slug, message, level="error", oid=only)
 
-    def waiting(self, name: str) -> list[TableRecord]:
-        """Return the tables that joined and wait for their copy, by schema and name."""
-        with self.transaction() as transaction:
-            found = tables_of(transaction, name, states=["new"])
-            return [table for table in found if table.waits]
-
     def to_announce(self, name: str, *, joined: bool, paused: bool, every: timedelta) -> list[int]:
         """Return the tables of a running pipeline that were not announced within that time, and record that they are now.
 
