@@ -26,7 +26,7 @@ def test_what_a_task_writes_is_signed_by_it_and_what_a_shell_writes_by_nobody(
         paused = {each.oid: each.paused_by for each in panel.tables(ready)}
 
     assert (events["by a task"], events["by a shell"]) == (TASK, None)
-    assert (window["task"], alarm.task) == (TASK, TASK)
+    assert (window["task"], alarm.by_task) == (TASK, TASK)
     assert paused == {1: TASK, 2: None}
 
 

@@ -16,10 +16,11 @@ from penstock.flow.context import Context
 from penstock.flow.health.input import HealthInput, LedgerFacts
 from penstock.flow.health.rules_lake import stale
 from penstock.flow.load import waiting
+from penstock.ledger.events import EventRecord
 from penstock.ledger.health import AlarmRecord
 from penstock.ledger.maintenance import MaintenanceRecord
 from penstock.ledger.page import PipelineStatus
-from penstock.ledger.records import CutRecord, EventRecord, GapRecord, PipelineRecord
+from penstock.ledger.records import CutRecord, GapRecord, PipelineRecord
 from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.ledger.verifications import VerifiedTable
 from penstock.ledger.work import WorkNote

@@ -7,8 +7,22 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from penstock.ledger.records import EventRecord, Level, Row, UnannouncedRecord
+from penstock.ledger.records import Level, Row
 from penstock.ledger.session import Part
+
+
+@dataclass(frozen=True)
+class EventRecord(Row):
+    """Hold one thing that happened, under the name of its runbook, and to which table, as that is called now, if to one."""
+
+    number: int
+    at: datetime
+    slug: str
+    level: Level
+    table_oid: int | None
+    table_name: str | None
+    message: str
+    details: dict[str, Any]
 
 
 class Events(Part):
@@ -47,11 +61,11 @@ class Events(Part):
 
     def all(self, name: str, *, limit: int = 20) -> list[EventRecord]:
         """Return the newest events, newest first."""
-        return self.records(EventRecord, "events/events", name=name, limit=limit)
+        return self.records(EventRecord, "events/events", name=name, unannounced=None, limit=limit)
 
-    def unannounced(self, name: str, slug: str) -> list[UnannouncedRecord]:
+    def unannounced(self, name: str, slug: str) -> list[EventRecord]:
         """Return the events of a slug that nobody was told of, the oldest first."""
-        return self.records(UnannouncedRecord, "events/unannounced", name=name, slug=slug)
+        return self.records(EventRecord, "events/events", name=name, unannounced=slug, limit=None)[::-1]
 
     def note_announced(self, name: str, numbers: Sequence[int]) -> None:
         """Note that those who asked for it were told of these events."""

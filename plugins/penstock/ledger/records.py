@@ -235,19 +235,6 @@ class GapRecord(Row):
 
 
 @dataclass(frozen=True)
-class EventRecord(Row):
-    """Hold one thing that happened, under the name of its runbook."""
-
-    pipeline: str
-    at: datetime
-    slug: str
-    level: Level
-    table_oid: int | None
-    message: str
-    details: dict[str, Any]
-
-
-@dataclass(frozen=True)
 class SchemaChange:
     """Hold a change of a table's shape at the source that the lake follows: by which rule, in words, and with which numbers."""
 
@@ -255,14 +242,3 @@ class SchemaChange:
     rule: str
     message: str
     details: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class UnannouncedRecord(Row):
-    """Hold a change of a table's shape of which nobody was told yet."""
-
-    number: int
-    at: datetime
-    table_name: str
-    message: str
-    details: dict[str, Any]

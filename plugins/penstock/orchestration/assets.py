@@ -16,7 +16,8 @@ from penstock.flow.context import Context
 from penstock.printable import printable
 
 if TYPE_CHECKING:
-    from penstock.ledger.records import CutRecord, UnannouncedRecord
+    from penstock.ledger.events import EventRecord
+    from penstock.ledger.records import CutRecord
 
 
 Name = Literal["landing", "new_tables", "schema", "lake", "changelog"]
@@ -76,13 +77,13 @@ def tell_of_schema(ctx: Context, pipeline: Pipeline, outlet_events: Any) -> None
     ctx.ledger.events.note_announced(ctx.name, [change.number for change in changes])
 
 
-def _title(name: str, changes: list[UnannouncedRecord]) -> str:
-    tables = sorted({change.table_name for change in changes})
+def _title(name: str, changes: list[EventRecord]) -> str:
+    tables = sorted({change.table_name or "" for change in changes})
     some = ", ".join(tables[:3]) + (f" and {len(tables) - 3} more" if len(tables) > 3 else "")
     return printable(f"[penstock] info: schema-followed {some} ({name})")
 
 
-def _text(ctx: Context, pipeline: Pipeline, changes: list[UnannouncedRecord]) -> str:
+def _text(ctx: Context, pipeline: Pipeline, changes: list[EventRecord]) -> str:
     said = [printable(f"{change.table_name}: {change.message}") for change in changes]
     from penstock.orchestration.notifications import links
 
