@@ -70,7 +70,7 @@ def copied(env: PipelineEnv) -> dict[str, Counter[tuple[str | None, ...]]]:
     """Return what the finished copies hold, by table, as texts."""
     ledger, found = env.ctx.ledger, {}
     names = {table.oid: table for table in ledger.tables.all(env.name)}
-    for each in ledger.loads.copies(env.name, state="landed"):
+    for each in ledger.loads.copies(env.name, state="ready"):
         columns = [column.name for column in names[each.oid].columns]
         rows = [row for file in each.files for row in env.ctx.landing.read(file.path).to_pylist()]
         texts = (tuple(None if row[name] is None else str(row[name]) for name in columns) for row in rows)
