@@ -55,9 +55,14 @@ def known_as(table: SourceTable, **known: Any) -> TableRecord:
 
 def table_record(oid: int, name: str, **known: Any) -> TableRecord:
     """Return the record of a table that is being merged; `known` is what matters of it."""
-    plain: dict[str, Any] = dict.fromkeys(each.name for each in fields(TableRecord))
-    plain |= {"pipeline": "shop", "oid": oid, "schema": "public", "name": name, "target": ("shop", "public", name)}
-    plain |= {"state": "ready", "identity": "d", "columns": (), "accepted": Accepted(shape()), "discard": False}
+    plain: dict[str, Any] = {
+        "pipeline": "shop",
+        "oid": oid,
+        "schema": "public",
+        "name": name,
+        "target": ("shop", "public", name),
+    }
+    plain |= {"state": "ready", "identity": "d", "columns": (), "accepted": Accepted(shape())}
     return TableRecord(**{**plain, **known})
 
 

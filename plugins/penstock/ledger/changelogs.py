@@ -20,7 +20,6 @@ from penstock.ledger.iceberg_pointers import move_pointers
 from penstock.ledger.pipelines import find, gaps
 from penstock.ledger.records import GapRecord, PipelineState, Row, SkippedRecord, WindowRecord
 from penstock.ledger.session import Part, Transaction
-from penstock.ledger.shapes import relations
 from penstock.ledger.table_records import TableRecord
 from penstock.ledger.tables import tables as tables_of
 from penstock.ledger.windows import windows
@@ -106,7 +105,7 @@ class Changelogs(Part):
                     )
                 ),
                 tables=tuple(tables_of(transaction, name)),
-                relations=tuple(relations(transaction, name)),
+                relations=tuple(transaction.records(KnownRelation, "shapes/relations", name=name)),
                 missing=tuple(transaction.records(SkippedRecord, "windows/skipped", name=name, **between)),
             )
 

@@ -56,8 +56,7 @@ class Shapes(Part):
 
     def relations(self, name: str) -> list[KnownRelation]:
         """Return every relation shape that was staged, by oid, version and position."""
-        with self.transaction() as transaction:
-            return relations(transaction, name)
+        return self.records(KnownRelation, "shapes/relations", name=name)
 
     def relation_versions(self, name: str) -> RelationVersions:
         """Return the numbering of relation shapes, to number those of the next window."""
@@ -92,11 +91,6 @@ class Shapes(Part):
             else:
                 found.setdefault(oid, []).append(known)
         return {oid: History(known, logged.get(oid)) for oid, known in found.items()}
-
-
-def relations(transaction: Transaction, name: str) -> list[KnownRelation]:
-    """Return every relation shape that was staged, by oid, version and position."""
-    return transaction.records(KnownRelation, "shapes/relations", name=name)
 
 
 def add_relations(
