@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 
 from penstock.codec import JsonForm
@@ -113,12 +113,14 @@ class FileRef:
 
 def alike(files: Iterable[FileRef]) -> list[list[tuple[int, FileRef]]]:
     """Put files together that are read alike, each with its number: those of the same columns under the same names, and so on."""
-    groups: dict[FileRef, list[tuple[int, FileRef]]] = {}
+    groups: dict[tuple[object, ...], list[tuple[int, FileRef]]] = {}
     for number, file in enumerate(files):
-        groups.setdefault(replace(file, uri="", rows=0, bytes=0, counts=ChangeCounts()), []).append((number, file))
+        kind = (file.columns, file.fields, file.typed, file.partial, file.reals, file.only, file.era)
+        groups.setdefault(kind, []).append((number, file))
     return list(groups.values())
 
 
 def total(files: Iterable[FileRef]) -> ChangeCounts:
     """Count the changes of all files."""
-    return sum((file.counts for file in files), ChangeCounts())
+    counts = [file.counts for file in files]
+    return ChangeCounts(*(sum(getattr(each, kind.name) for each in counts) for kind in fields(ChangeCounts)))
