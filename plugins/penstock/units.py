@@ -42,48 +42,65 @@ def _seconds(text: str) -> int:
 
 @dataclass(frozen=True)
 class _Unit:
-    """Say what an amount looks like, how it is read from a text, and how its bounds are shown."""
+    """Say which texts are an amount, how one is read, and how it is shown."""
 
-    looks: str
     text: str
     read: Callable[[str], int]
-    show: Callable[[int], str]
+    show: Callable[[float], str]
 
 
 @dataclass(frozen=True)
-class _Bounds:
-    """Read an amount within bounds: a whole number, or a text of its unit. An annotation for pydantic."""
+class Number:
+    """Read a number within bounds, or a text of its unit, and refuse another with words that say so. An annotation for pydantic."""
 
-    unit: _Unit
-    least: int
-    most: int
+    looks: str
+    least: float
+    most: float
+    above: bool = False
+    """The least number itself is refused."""
+    below: bool = False
+    """The greatest number itself is refused."""
+    whole: bool = False
+    unit: _Unit | None = None
 
-    def _check(self, value: object) -> int:
-        found: int | None = None
-        if isinstance(value, str) and re.fullmatch(self.unit.text, value):
-            found = self.unit.read(value)
-        elif isinstance(value, int | float) and not isinstance(value, bool) and value == value // 1:
-            found = int(value)
+    def _read(self, value: object) -> float | None:
+        found: float | None = None
+        if isinstance(value, str) and self.unit is not None:
+            return self.unit.read(value) if re.fullmatch(self.unit.text, value) else None
+        if isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d{1,18}(\.\d{1,18})?\s*", value):  # of a variable
+            found = float(value) if "." in value else int(value)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            found = value
+        return None if found is None or (self.whole and found % 1) else found
+
+    def _check(self, value: object) -> float:
+        found = self._read(value)
         if found is None:
-            raise ValueError(f"expected {self.unit.looks}")
-        if not self.least <= found <= self.most:
-            raise ValueError(f"expected {self.unit.looks}, {self._bound(found)}")
-        return found
+            raise ValueError(f"expected {self.looks}")
+        is_end = (self.above and found == self.least) or (self.below and found == self.most)
+        if is_end or not self.least <= found <= self.most:
+            raise ValueError(f"expected {self.looks}{self._bound(found, self.unit) if self.unit else ''}")
+        return int(found) if self.whole else float(found)
 
-    def _bound(self, found: int) -> str:
+    def _bound(self, found: float, unit: _Unit) -> str:
         """Say which bound a number breaks."""
         if found > self.most:
-            return f"{self.unit.show(self.most)} at most"
+            return f", {unit.show(self.most)} at most"
         return (
-            f"{self.unit.show(self.least)} at least" if self.least > 1 else ("not below 0", "more than 0")[self.least]
+            f", {unit.show(self.least)} at least"
+            if self.least > 1
+            else (", not below 0", ", more than 0")[int(self.least)]
         )
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         return core_schema.no_info_plain_validator_function(self._check)
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        number = {"type": "integer", "minimum": self.least, "maximum": self.most}
-        return {"anyOf": [number, {"type": "string", "pattern": f"^(?:{self.unit.text})$"}], LOOKS: self.unit.looks}
+        least, most = "exclusiveMinimum" if self.above else "minimum", "exclusiveMaximum" if self.below else "maximum"
+        number = {"type": "integer" if self.whole else "number", least: self.least, most: self.most}
+        if self.unit is None:
+            return {**number, LOOKS: self.looks}
+        return {"anyOf": [number, {"type": "string", "pattern": f"^(?:{self.unit.text})$"}], LOOKS: self.looks}
 
 
 def size(amount: float | None) -> str:
@@ -105,62 +122,27 @@ def span(seconds: float | None) -> str:
     return " ".join(parts[:2]) or "0 s"
 
 
-_SIZE_UNIT = _Unit("a size in bytes or with a unit, such as 512KiB, 256MiB or 1.5GiB", _SIZE_TEXT, _bytes, size)
-_SPAN_UNIT = _Unit("a span in seconds or with a unit, such as 90s, 10m, 2h or 1d", _SPAN_TEXT, _seconds, span)
+_SIZE_UNIT = _Unit(_SIZE_TEXT, _bytes, size)
+_SPAN_UNIT = _Unit(_SPAN_TEXT, _seconds, span)
 
 
-def size_within(least: int = 1, most: int = 1 << 60) -> _Bounds:
+def size_within(least: int = 1, most: int = 1 << 60) -> Number:
     """Return the annotation of a size within bounds."""
-    return _Bounds(_SIZE_UNIT, least, most)
+    looks = "a size in bytes or with a unit, such as 512KiB, 256MiB or 1.5GiB"
+    return Number(looks, least, most, whole=True, unit=_SIZE_UNIT)
 
 
-def span_within(least: int = 1, most: int = _CENTURY) -> _Bounds:
+def span_within(least: int = 1, most: int = _CENTURY) -> Number:
     """Return the annotation of a span within bounds."""
-    return _Bounds(_SPAN_UNIT, least, most)
+    looks = "a span in seconds or with a unit, such as 90s, 10m, 2h or 1d"
+    return Number(looks, least, most, whole=True, unit=_SPAN_UNIT)
 
 
 def shown(value: object, annotation: object, metadata: Sequence[object]) -> str:
     """Return a setting's value as a person writes it, by the unit that its field's annotation names: `256 MiB`, `5 min`."""
     inner = (each for part in get_args(annotation) for each in get_args(part))
-    unit = next((each.unit for each in (*metadata, *inner) if isinstance(each, _Bounds)), None)
+    unit = next((each.unit for each in (*metadata, *inner) if isinstance(each, Number)), None)
     return unit.show(value) if unit is not None and isinstance(value, int) else str(value)
-
-
-@dataclass(frozen=True)
-class Number:
-    """Read a number within bounds, and refuse another with words that say so. An annotation for pydantic."""
-
-    looks: str
-    least: float
-    most: float
-    above: bool = False
-    """The least number itself is refused."""
-    below: bool = False
-    """The greatest number itself is refused."""
-    whole: bool = False
-
-    def _check(self, value: object) -> float:
-        found: float | None = None
-        if isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d{1,18}(\.\d{1,18})?\s*", value):  # of a variable
-            found = float(value) if "." in value else int(value)
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            found = value
-        fits = found is not None and self.least <= found <= self.most and not (self.whole and found % 1)
-        if not fits or (self.above and found == self.least) or (self.below and found == self.most):
-            raise ValueError(f"expected {self.looks}")
-        return int(found or 0) if self.whole else float(found or 0)
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(self._check)
-
-    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-        least, most = "exclusiveMinimum" if self.above else "minimum", "exclusiveMaximum" if self.below else "maximum"
-        return {
-            "type": "integer" if self.whole else "number",
-            least: self.least,
-            most: self.most,
-            LOOKS: self.looks,
-        }
 
 
 def count(least: int, most: int) -> Number:
