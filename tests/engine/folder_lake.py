@@ -118,6 +118,13 @@ class FolderLake:
     def merge(self) -> list[TableResult]:
         return [self._merge(table) for table in self.tables]
 
+    def merge_of(
+        self, table: Table, *transactions: Transaction, names: Sequence[str] | None = None
+    ) -> list[TableResult]:
+        """Land these transactions of a table, and merge."""
+        self.land(table, *transactions, names=names)
+        return self.merge()
+
     def rows(self, table: FolderTable) -> Counter[tuple[Any, ...]]:
         """Return the rows as texts, a value that does not fit as its misfit."""
         found: Counter[tuple[Any, ...]] = Counter()

@@ -52,8 +52,7 @@ def test_a_large_row_takes_a_few_times_its_size(folder_lake: FolderLake) -> None
     table = folder_lake.table(*COLUMNS)
     folder_lake.options["resources"] = Resources(memory_bytes=112 * MIB)
     text = "x" * (16 * MIB)
-    folder_lake.land(table, tx(I(k=1, a=text, n="1")))
-    folder_lake.merge()
+    folder_lake.merge_of(table, tx(I(k=1, a=text, n="1")))
     folder_lake.land(table, tx(U(k=1, a=UNCHANGED, n="2")))
 
     [result] = folder_lake.merge()

@@ -26,8 +26,7 @@ def test_a_conflict_pauses_the_table_where_the_pipeline_says_fail(
     folder_lake: FolderLake, events: list[Event], reason: str
 ) -> None:
     table = folder_lake.table(*COLUMNS)
-    folder_lake.land(table, START)
-    folder_lake.merge()
+    folder_lake.merge_of(table, START)
     before = folder_lake.rows(table)
     folder_lake.options["stop_on_conflict"] = True
     folder_lake.land(table, tx(*events))
@@ -42,8 +41,7 @@ def test_a_conflict_pauses_the_table_where_the_pipeline_says_fail(
 def test_changes_without_a_conflict_pass_where_the_pipeline_says_fail(folder_lake: FolderLake) -> None:
     table = folder_lake.table(*COLUMNS)
     folder_lake.options["stop_on_conflict"] = True
-    folder_lake.land(table, START)
-    folder_lake.merge()
+    folder_lake.merge_of(table, START)
     folder_lake.land(table, tx(I(k=3, a="x", d=None), U(k=3, a="y", d=UNCHANGED), U(k=1, a=UNCHANGED, d=None), D(k=2)))
 
     [result] = folder_lake.merge()
@@ -54,8 +52,7 @@ def test_changes_without_a_conflict_pass_where_the_pipeline_says_fail(folder_lak
 
 def test_a_missing_row_of_a_bag_pauses_the_table_where_the_pipeline_says_fail(folder_lake: FolderLake) -> None:
     table = folder_lake.table(column("a"))
-    folder_lake.land(table, tx(I(a="x")))
-    folder_lake.merge()
+    folder_lake.merge_of(table, tx(I(a="x")))
     folder_lake.options["stop_on_conflict"] = True
     folder_lake.land(table, tx(D(True, a="x"), D(True, a="x")))
 
@@ -67,10 +64,10 @@ def test_a_missing_row_of_a_bag_pauses_the_table_where_the_pipeline_says_fail(fo
 def test_misfits_that_a_row_keeps_from_the_lake_are_not_counted_again(folder_lake: FolderLake) -> None:
     table = folder_lake.table(*COLUMNS, column("at", "timestamp"))
     far = {"d": "infinity", "at": "0044-03-15 00:00:00 BC"}
-    folder_lake.land(table, tx(I(k=1, a="x", **far), I(k=2, a="x", **far)))
-    [first] = folder_lake.merge()
-    folder_lake.land(table, tx(U(k=1, a="y", d=UNCHANGED, at=UNCHANGED), U(k=2, a="y", d="-infinity", at=UNCHANGED)))
-    [second] = folder_lake.merge()
+    [first] = folder_lake.merge_of(table, tx(I(k=1, a="x", **far), I(k=2, a="x", **far)))
+    [second] = folder_lake.merge_of(
+        table, tx(U(k=1, a="y", d=UNCHANGED, at=UNCHANGED), U(k=2, a="y", d="-infinity", at=UNCHANGED))
+    )
 
     assert (first.counts["misfits"], second.counts["misfits"]) == (4, 1)
     assert folder_lake.rows(table) == Counter([("1", "y", "infinity", far["at"]), ("2", "y", "-infinity", far["at"])])
@@ -113,8 +110,7 @@ def test_rows_of_one_key_that_a_batch_has_at_once_are_a_conflict(
     """What a source sends whose unique index is broken: within a batch nothing of the lake's contradicts it."""
     folder_lake.shape = shape
     table = folder_lake.table(*COLUMNS)
-    folder_lake.land(table, START)
-    folder_lake.merge()
+    folder_lake.merge_of(table, START)
     folder_lake.options["stop_on_conflict"] = True
     folder_lake.land(table, tx(*events))
 

@@ -78,8 +78,7 @@ def test_a_split_batch_counts_as_one_task_does(tmp_path: Path) -> None:
         lake = FolderLake(tmp_path / name, shape=shape)
         source, table = KeyedHistories(20266, 60, full=False), lake.table(*merged_histories.COLUMNS)
         for _ in range(2):
-            lake.land(table, *source.transactions(200))
-            [result] = lake.merge()
+            [result] = lake.merge_of(table, *source.transactions(200))
             counts.append(result.counts)
 
     assert counts[:2] == counts[2:]
@@ -95,8 +94,7 @@ def test_a_split_batch_pauses_its_table_where_the_pipeline_says_fail(
 ) -> None:
     table = folder_lake.table(column("k", "int4", key=True), column("d", "date"))
     folder_lake.shape = Shape(3, 1, 2)
-    folder_lake.land(table, tx(*(I(k=100 + n, d="2024-01-01") for n in range(20))))
-    folder_lake.merge()
+    folder_lake.merge_of(table, tx(*(I(k=100 + n, d="2024-01-01") for n in range(20))))
     before = folder_lake.rows(table)
     folder_lake.options[option] = True
     folder_lake.land(table, tx(event, *(I(k=200 + n, d=None) for n in range(20))))
@@ -110,8 +108,9 @@ def test_a_split_batch_pauses_its_table_where_the_pipeline_says_fail(
 def test_minus_zero_and_zero_are_one_key_of_a_split_batch(folder_lake: FolderLake) -> None:
     table = folder_lake.table(column("k", "float8", key=True), column("a"))
     folder_lake.shape = Shape(3, 1, 2)
-    folder_lake.land(table, tx(I(k="0", a="zero"), I(k="NaN", a="nan"), *(I(k=str(n), a="x") for n in range(1, 20))))
-    folder_lake.merge()
+    folder_lake.merge_of(
+        table, tx(I(k="0", a="zero"), I(k="NaN", a="nan"), *(I(k=str(n), a="x") for n in range(1, 20)))
+    )
     folder_lake.land(table, tx(U(old={"k": "0"}, k="-0", a=UNCHANGED), U(k="NaN", a="still"), D(k="7")))
 
     [result] = folder_lake.merge()

@@ -18,8 +18,7 @@ COLUMNS = (column("k", "int4", key=True), column("a"))
 @pytest.fixture
 def table(workbench: Workbench) -> Table:
     made = workbench.table(*COLUMNS)
-    workbench.land(made, tx(I(k=1, a="one")))
-    workbench.merge()
+    workbench.merge_of(made, tx(I(k=1, a="one")))
     return made
 
 
@@ -37,8 +36,7 @@ def test_tables_that_a_driver_with_its_clock_ahead_has_written_are_merged_and_ha
     found = {name: times(read(file)) for name, file in metadata_files(workbench.connect, workbench.namespace).items()}
     assert sorted(found) == sorted(["_penstock_cuts", table.target[-1]])
     assert all(each <= now for known in found.values() for each in known)
-    workbench.land(table, tx(U(k=2, a="three")))
-    workbench.merge()
+    workbench.merge_of(table, tx(U(k=2, a="three")))
     assert workbench.rows(table) == Counter([("1", "two"), ("2", "three")])
 
 

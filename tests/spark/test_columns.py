@@ -16,8 +16,7 @@ KEY, A = column("k", "int4", key=True), column("a")
 def test_rows_from_before_an_added_column_show_its_default(workbench: Workbench) -> None:
     """Rows in the lake, rows of the older files of the same batch, and rows that a later update leaves untouched."""
     table = workbench.table(KEY, A)
-    workbench.land(table, tx(I(k=1, a="x"), I(k=2, a="x"), I(k=3, a="x")))
-    workbench.merge()
+    workbench.merge_of(table, tx(I(k=1, a="x"), I(k=2, a="x"), I(k=3, a="x")))
     workbench.land(table, tx(I(k=4, a="x"), U(k=2, a="y")), names=("k", "a"))
     table.columns = (KEY, A, column("n", "int8", missing="7"), column("t", missing="it's"), column("z"))
     workbench.land(table, tx(I(k=5, a="x", n=1, t=None, z="z"), U(k=3, a="y", n=None, t=UNCHANGED, z=UNCHANGED)))
@@ -56,8 +55,7 @@ DEFAULTS = [
 
 def test_a_default_of_every_simple_type_is_shown_as_the_source_shows_it(workbench: Workbench) -> None:
     table = workbench.table(KEY)
-    workbench.land(table, tx(I(k=1)))
-    workbench.merge()
+    workbench.merge_of(table, tx(I(k=1)))
     table.columns = (KEY, *(column(f"c {at}.", type_, missing=text) for at, (type_, text, _) in enumerate(DEFAULTS)))
     workbench.land(table, tx(D(k=99)))
 
@@ -73,8 +71,7 @@ def test_rows_from_before_are_found_and_rewritten_by_the_defaults_that_they_show
     shown = tuple(shown for _, _, shown in DEFAULTS)
     bag, keyed = workbench.table(A), workbench.table(KEY, A)
     workbench.land(bag, tx(I(a="stays"), I(a="changes"), I(a="goes")))
-    workbench.land(keyed, tx(I(k=1, a="x"), I(k=2, a="x"), I(k=3, a="x")))
-    workbench.merge()
+    workbench.merge_of(keyed, tx(I(k=1, a="x"), I(k=2, a="x"), I(k=3, a="x")))
     bag.columns, keyed.columns = (A, *added), (KEY, A, *added)
     changed = {**old, "c 0.": "f"}
     workbench.land(
@@ -92,11 +89,9 @@ def test_rows_from_before_are_found_and_rewritten_by_the_defaults_that_they_show
 
 def test_an_added_column_stands_before_the_misfits(workbench: Workbench) -> None:
     table = workbench.table(KEY, A)
-    workbench.land(table, tx(I(k=1, a="x")))
-    workbench.merge()
+    workbench.merge_of(table, tx(I(k=1, a="x")))
     table.columns = (KEY, A, column("a.b", missing="x"))
-    workbench.land(table, tx(D(k=99)))
-    workbench.merge()
+    workbench.merge_of(table, tx(D(k=99)))
 
     assert workbench.session().table(workbench.name(table)).columns == ["k", "a", "a.b", "_misfits"]
 
@@ -118,8 +113,7 @@ def test_an_added_column_stands_before_the_misfits(workbench: Workbench) -> None
 )
 def test_any_other_difference_pauses_the_table_and_says_why(workbench: Workbench, columns: tuple, reason: str) -> None:
     table = workbench.table(KEY, A)
-    workbench.land(table, tx(I(k=1, a="x")))
-    workbench.merge()
+    workbench.merge_of(table, tx(I(k=1, a="x")))
     before, table.columns = workbench.rows(table), columns
     workbench.land(table, tx(I(k=2)))
 
@@ -143,8 +137,7 @@ def test_any_other_difference_pauses_the_table_and_says_why(workbench: Workbench
 )
 def test_columns_are_known_by_number_and_follow(workbench: Workbench, columns: tuple, rows: set) -> None:
     table = workbench.table(KEY, A)
-    workbench.land(table, tx(I(k=1, a="x")))
-    workbench.merge()
+    workbench.merge_of(table, tx(I(k=1, a="x")))
     table.columns = columns
     workbench.land(table, tx(I(k=2)), names=("k",))
 

@@ -87,8 +87,7 @@ def test_zeros_of_both_signs_are_found_by_any_zero(workbench: Workbench) -> None
     """Iceberg tells -0 from 0 when it leaves files unread, so their bounds must hold both."""
     first, second = (workbench.table(column("k", "int4", key=True), column("f", "float8")) for _ in range(2))
     workbench.land(first, tx(I(k=1, f="-0"), I(k=2, f="0")))
-    workbench.land(second, tx(I(k=1, f="0"), I(k=2, f="-0")))
-    workbench.merge()
+    workbench.merge_of(second, tx(I(k=1, f="0"), I(k=2, f="-0")))
 
     for table in (first, second):
         for condition in ("f = 0.0D", "f = -0.0D", "f >= 0.0D", "f <= -0.0D", "f between -0.0D and 0.0D"):
@@ -100,8 +99,7 @@ def test_pyiceberg_reads_it_next_to_files_that_spark_wrote(workbench: Workbench,
     table = every_type(workbench)
     table.copy_files = [landed(table, "values")]
     workbench.merge()
-    workbench.land(table, tx(U(**dict.fromkeys(TEXTS) | {"k": 1, "day": "infinity"})))
-    workbench.merge()
+    workbench.merge_of(table, tx(U(**dict.fromkeys(TEXTS) | {"k": 1, "day": "infinity"})))
 
     with lake_reader(lake.name, sql_catalog(connection(lake.database, "lake"))) as reader:
         found = reader.table(table.target)
@@ -131,8 +129,7 @@ def test_a_copy_of_a_table_that_has_rows_replaces_them(workbench: Workbench) -> 
     table = workbench.table(column("k", "int8", key=True), column("s"))
     table.copy_files = [landed(table, "values", {"k": ["1", "2"], "s": ["a", "b"]})]
     workbench.merge()
-    workbench.land(table, tx(D(k=2)))
-    workbench.merge()
+    workbench.merge_of(table, tx(D(k=2)))
     table.copy_files = [landed(table, "again", {"k": ["7"], "s": ["g"]})]
 
     [result] = workbench.merge()
@@ -179,8 +176,7 @@ def test_spark_writes_what_is_cast_there_or_has_other_ids_in_the_lake(workbench:
     grown.copy_files = [landed(grown, "values", {"k": ["1"]})]
     workbench.merge()
     grown.columns += (column("added", "int4", missing="5"),)
-    workbench.land(grown, tx(I(k=2, added=6)))
-    workbench.merge()
+    workbench.merge_of(grown, tx(I(k=2, added=6)))
     grown.copy_files = [landed(grown, "later", {"k": ["1", "3"], "added": ["8", None]})]
 
     workbench.merge()

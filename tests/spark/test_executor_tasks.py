@@ -74,8 +74,7 @@ def test_a_refusal_on_an_executor_pauses_its_table_with_the_reason(workbench: Wo
 
 def test_a_file_that_is_gone_pauses_its_table_by_name_and_says_no_value(workbench: Workbench) -> None:
     table = workbench.table(*COLUMNS)
-    workbench.land(table, tx(I(k=1, a="secret of a row", d=None)))
-    workbench.merge()
+    workbench.merge_of(table, tx(I(k=1, a="secret of a row", d=None)))
     [(path,)] = workbench.session().sql(f"select file_path from {workbench.name(table)}.data_files").collect()
     Path(path.removeprefix("file:")).unlink()
     workbench.land(table, tx(U(k=1, a="another secret", d=None)))

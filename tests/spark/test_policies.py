@@ -44,18 +44,16 @@ def test_a_misfit_pauses_the_table_where_the_pipeline_says_fail(workbench: Workb
 def test_misfits_are_kept_next_to_the_row_until_the_value_fits(workbench: Workbench) -> None:
     table = workbench.table(*COLUMNS, column("n", "numeric(4,2)"), column("x y", "timestamp"))
     far = {"d": "infinity", "n": "NaN", "x y": "0044-03-15 00:00:00 BC"}
-    workbench.land(
+    [first] = workbench.merge_of(
         table, tx(I(k=1, a="x", **far), I(k=2, a="x", **far), I(k=3, a="x", d=None, n="1.50", **{"x y": None}))
     )
-    [first] = workbench.merge()
-    workbench.land(
+    [second] = workbench.merge_of(
         table,
         tx(
             U(k=1, a="x", d="2024-01-01", n="0.10", **{"x y": None}),
             U(k=2, a="y", d=UNCHANGED, n="2.00", **{"x y": UNCHANGED}),
         ),
     )
-    [second] = workbench.merge()
 
     assert (first.counts["misfits"], second.counts["misfits"]) == (6, 0)
     assert workbench.misfits(table) == [{"d": "infinity", "x y": "0044-03-15 00:00:00 BC"}]

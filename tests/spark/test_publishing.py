@@ -17,8 +17,7 @@ ONE = Counter([("1", "one")])
 @pytest.fixture
 def table(workbench: Workbench) -> Table:
     made = workbench.table(*COLUMNS)
-    workbench.land(made, tx(I(k=1, a="one")))
-    workbench.merge()
+    workbench.merge_of(made, tx(I(k=1, a="one")))
     return made
 
 
@@ -170,8 +169,7 @@ def test_an_attempt_that_outlived_its_successor_changes_nothing(workbench: Workb
     assert not workbench.publish(stale)
 
     assert workbench.rows(table) == published == Counter([("1", "two"), ("2", "two")])
-    workbench.land(table, tx(D(k=2)))
-    workbench.merge()
+    workbench.merge_of(table, tx(D(k=2)))
     assert workbench.rows(table) == Counter([("1", "two")])
 
 

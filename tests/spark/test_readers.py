@@ -110,8 +110,7 @@ def test_a_filter_finds_every_value_for_the_bounds_of_files_are_right(workbench:
         for at in range(max(map(len, TYPED.values())))
     ]
     for batch in [rows] if together else [[row] for row in rows]:
-        workbench.land(table, tx(*(I(**row) for row in batch)))
-        workbench.merge()
+        workbench.merge_of(table, tx(*(I(**row) for row in batch)))
 
     frame = workbench.session().table(workbench.name(table))
     types = dict(frame.dtypes)

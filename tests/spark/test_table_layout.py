@@ -75,10 +75,8 @@ def make(bench: Workbench, *statements: str) -> Table:
 def test_a_partitioned_table_is_written_as_its_spec_says(workbench: Workbench, fields: list[str]) -> None:
     table = make(workbench, *(f"alter table {{}} add partition field {field}" for field in fields))
 
-    workbench.land(table, *START)
-    [first] = workbench.merge()
-    workbench.land(table, *CHANGES)
-    [second] = workbench.merge()
+    [first] = workbench.merge_of(table, *START)
+    [second] = workbench.merge_of(table, *CHANGES)
 
     assert (first.paused_slug, second.paused_slug) == (None, None)
     assert workbench.rows(table) == EXPECTED
@@ -95,16 +93,13 @@ def test_a_partitioned_table_is_written_as_its_spec_says(workbench: Workbench, f
 
 def test_a_spec_that_changed_deletes_from_files_of_either_and_writes_the_new_one(workbench: Workbench) -> None:
     table = workbench.table(*COLUMNS)
-    workbench.land(table, *START)
-    workbench.merge()
+    workbench.merge_of(table, *START)
     sql(workbench, "alter table {} add partition field bucket(4, k)", table)
-    workbench.land(table, *CHANGES)
-    [changed] = workbench.merge()
+    [changed] = workbench.merge_of(table, *CHANGES)
     assert changed.paused_slug is None
     assert workbench.rows(table) == EXPECTED
 
-    workbench.land(table, tx(T(), I(k=9, name="nine", day=None, at=None, amount=None)))
-    workbench.merge()
+    workbench.merge_of(table, tx(T(), I(k=9, name="nine", day=None, at=None, amount=None)))
     assert workbench.rows(table) == Counter([("9", "nine", None, None, None)])
 
 
@@ -142,8 +137,7 @@ def test_a_table_that_a_merge_cannot_write_is_paused_and_continues_when_that_is_
     assert workbench.rows(table) == before
     name = statement.partition("('")[2].partition("'")[0]
     sql(workbench, f"alter table {{}} unset tblproperties ('{name}')", table)
-    workbench.land(table, *START)
-    workbench.merge()
+    workbench.merge_of(table, *START)
     assert sum(workbench.rows(table).values()) == 4
 
 
@@ -164,8 +158,7 @@ def test_a_table_of_a_format_without_deletion_vectors_is_paused_until_it_is_rais
 @pytest.mark.parametrize("codec", ["snappy", "gzip", "uncompressed"])
 def test_new_files_have_the_codec_of_the_table(workbench: Workbench, codec: str) -> None:
     table = make(workbench, f"alter table {{}} set tblproperties ('write.parquet.compression-codec' = '{codec}')")
-    workbench.land(table, *START)
-    workbench.merge()
+    workbench.merge_of(table, *START)
 
     [(path,)] = sql(workbench, "select file_path from {}.data_files", table)
     query = "select distinct compression from parquet_metadata(?)"
@@ -184,11 +177,11 @@ def test_data_files_without_a_touched_key_are_not_read(workbench: Workbench, mon
 
     table = workbench.table(column("k", "int8", key=True), column("a.b", "int4", key=True), column("v"))
     for k in range(12):
-        workbench.land(table, tx(*(I(k=k * 100 + n, v="x", **{"a.b": -n}) for n in range(10))))
-        workbench.merge()
+        workbench.merge_of(table, tx(*(I(k=k * 100 + n, v="x", **{"a.b": -n}) for n in range(10))))
     monkeypatch.setattr(task, "merge", noting)
-    workbench.land(table, tx(U(old={"k": 305, "a.b": -5}, k=501, v="y", **{"a.b": -9}), D(k=400, **{"a.b": 0})))
-    [result] = workbench.merge()
+    [result] = workbench.merge_of(
+        table, tx(U(old={"k": 305, "a.b": -5}, k=501, v="y", **{"a.b": -9}), D(k=400, **{"a.b": 0}))
+    )
 
     assert result.paused_slug is None
     assert read == [3]

@@ -26,8 +26,7 @@ def test_a_transaction_on_the_skip_list_is_left_out_and_counted(workbench: Workb
 
 def test_a_batch_of_skipped_transactions_only_changes_nothing(workbench: Workbench) -> None:
     table = workbench.table(*COLUMNS)
-    workbench.land(table, tx(I(k=1, a="one")))
-    workbench.merge()
+    workbench.merge_of(table, tx(I(k=1, a="one")))
     before = table.snapshot
     workbench.land(table, tx(D(k=1)))
 

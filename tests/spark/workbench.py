@@ -250,6 +250,13 @@ class Workbench:
         assert self.publish(result)
         return list(result.tables)
 
+    def merge_of(
+        self, table: Table, *transactions: Transaction, names: Sequence[str] | None = None
+    ) -> list[TableResult]:
+        """Land these transactions of a table, merge and publish them."""
+        self.land(table, *transactions, names=names)
+        return self.merge()
+
     def rows(self, table: Table) -> Counter[tuple[Any, ...]]:
         """Return the published rows as texts, a value that does not fit as its misfit."""
         found = self.session().table(self.name(table)).collect()
