@@ -135,11 +135,15 @@ class PipelineEnv:
 
         return replace(ctx, connections=resolve)
 
-    def begin(self, statements: str = "") -> None:
-        """Let the source do this, and copy it without Spark, as the bootstrap DAG does before the first cut."""
+    def prepare(self, statements: str = "") -> None:
+        """Let the source do this, and make publication and slot, as the bootstrap DAG does first."""
         if statements:
             self.sql(statements)
         bootstrap.prepare(self.ctx)
+
+    def begin(self, statements: str = "") -> None:
+        """Let the source do this, and copy it without Spark, as the bootstrap DAG does before the first cut."""
+        self.prepare(statements)
         bootstrap.copy(self.ctx, copy_without_spark)
 
     def bootstrap(self, statements: str = "", *, trigger: bool = False) -> None:
@@ -153,8 +157,10 @@ class PipelineEnv:
         bootstrap.copy(self.ctx, self.submit)
         self.merge()
 
-    def flush(self) -> None:
-        """Bring every commit into the WAL: the tests' servers commit asynchronously."""
+    def flush(self, statements: str = "") -> None:
+        """Let the source do this, and bring every commit into the WAL: the tests' servers commit asynchronously."""
+        if statements:
+            self.sql(statements)
         self.sql("set synchronous_commit = on; select pg_logical_emit_message(true, 'flush', '')")
 
     def capture(self) -> CaptureReport:
@@ -163,9 +169,7 @@ class PipelineEnv:
 
     def land(self, statements: str = "") -> CaptureReport:
         """Let the source do this, and capture all that has committed."""
-        if statements:
-            self.sql(statements)
-        self.flush()
+        self.flush(statements)
         return self.capture()
 
     def follow(self, statements: str = "") -> None:
@@ -173,8 +177,9 @@ class PipelineEnv:
         self.land(statements)
         self.merge()
 
-    def come_to_rest(self, rounds: int) -> None:
-        """Capture and merge until nothing is left to do; a merge may end at places in between."""
+    def come_to_rest(self, rounds: int, statements: str = "select") -> None:
+        """Let the source do this, then capture and merge until nothing is left to do; a merge may end at places in between."""
+        self.sql(statements)
         for _ in range(rounds):
             self.land()
             while self.merge() is not None:

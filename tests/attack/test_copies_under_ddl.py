@@ -102,8 +102,7 @@ def test_a_first_copy_is_what_the_source_has_whatever_was_done_to_the_table_befo
     env16: PipelineEnv, name: str
 ) -> None:
     env16.settings["tables"] = {"include": ["public.*", "s.*"]}
-    env16.sql(TABLES + "create schema s; create table s.apart (id int primary key); insert into s.apart values (1)")
-    bootstrap.prepare(env16.ctx)
+    env16.prepare(TABLES + "create schema s; create table s.apart (id int primary key); insert into s.apart values (1)")
 
     bootstrap.copy(env16.ctx, once(env16, DDL[name]))
 
@@ -130,10 +129,9 @@ def test_a_table_that_is_truncated_between_two_of_its_ranges_is_copied_again(
     env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env16.settings["copy"] = {"range_bytes": "8KiB"}
-    env16.sql(
+    env16.prepare(
         "create table t (id int primary key, v text); insert into t select n, repeat('v', 200) from generate_series(1, 200) n"
     )
-    bootstrap.prepare(env16.ctx)
     landing(monkeypatch, env16, 2, "truncate t; insert into t values (1, 'refilled')")
 
     bootstrap.copy(env16.ctx, copy_without_spark)
@@ -144,8 +142,7 @@ def test_a_table_that_is_truncated_between_two_of_its_ranges_is_copied_again(
 def test_a_table_that_is_truncated_when_it_was_read_is_not_copied_again(
     env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    env16.sql("create table a (id int primary key); insert into a values (1); create table b (id int primary key)")
-    bootstrap.prepare(env16.ctx)
+    env16.prepare("create table a (id int primary key); insert into a values (1); create table b (id int primary key)")
     landing(monkeypatch, env16, 1, "truncate a; insert into a values (2)")
 
     bootstrap.copy(env16.ctx, copy_without_spark)
@@ -158,8 +155,7 @@ def test_a_table_that_is_truncated_when_it_was_read_is_not_copied_again(
 def test_what_changed_between_the_snapshot_and_the_first_look_is_noticed_by_the_first_capture(
     env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    env16.sql(TABLES)
-    bootstrap.prepare(env16.ctx)
+    env16.prepare(TABLES)
     record = bootstrap._record
 
     def altered(*arguments: Any) -> None:
@@ -180,8 +176,7 @@ def test_what_changed_between_the_snapshot_and_the_first_look_is_noticed_by_the_
 
 
 def test_a_table_that_is_dropped_or_leaves_while_it_is_copied_keeps_no_other_waiting(env16: PipelineEnv) -> None:
-    env16.sql(TABLES)
-    bootstrap.prepare(env16.ctx)
+    env16.prepare(TABLES)
     leave = f"alter publication {env16.ctx.pipeline.publication} drop table other"
 
     bootstrap.copy(env16.ctx, once(env16, f"drop table t; {leave}"))
@@ -193,8 +188,7 @@ def test_a_table_that_is_dropped_or_leaves_while_it_is_copied_keeps_no_other_wai
 
 
 def test_a_partition_that_comes_while_its_table_is_copied_is_in_the_stream_or_noticed(env16: PipelineEnv) -> None:
-    env16.sql(TABLES)
-    bootstrap.prepare(env16.ctx)
+    env16.prepare(TABLES)
 
     bootstrap.copy(
         env16.ctx,
@@ -229,8 +223,7 @@ def test_a_partition_that_is_attached_with_its_rows_while_its_table_is_copied_is
 @pytest.mark.slow
 @pytest.mark.spark
 def test_a_table_that_never_stands_still_is_paused_with_the_reason_and_the_others_are_shown(env16: PipelineEnv) -> None:
-    env16.sql(TABLES)
-    bootstrap.prepare(env16.ctx)
+    env16.prepare(TABLES)
 
     bootstrap.copy(env16.ctx, once(env16, "truncate t; insert into t values (1, 'again')", times=99))
     env16.merge()
@@ -266,8 +259,7 @@ def test_a_table_that_never_stands_still_is_paused_with_the_reason_and_the_other
 @pytest.mark.slow
 @pytest.mark.spark
 def test_the_first_cut_shows_no_table_as_an_older_snapshot_sees_it_after_truncate(env16: PipelineEnv) -> None:
-    env16.sql(TABLES)
-    bootstrap.prepare(env16.ctx)
+    env16.prepare(TABLES)
     left = ["truncate t, m; insert into t values (1, 'refilled'); insert into m values (1, 'refilled'), (60, 'too')"]
 
     def submit(job: SparkJob) -> None:

@@ -54,8 +54,7 @@ def test_the_first_copy_of_a_table_without_partitions_ends(env16: PipelineEnv) -
 
 
 def test_a_pipeline_of_nothing_but_tables_without_partitions_needs_no_spark_to_copy(env16: PipelineEnv) -> None:
-    env16.sql("create table none (id int primary key) partition by range (id)")
-    bootstrap.prepare(env16.ctx)
+    env16.prepare("create table none (id int primary key) partition by range (id)")
 
     bootstrap.copy(env16.ctx, lambda job: pytest.fail("there is nothing to read"))
 
@@ -118,7 +117,6 @@ def test_partitions_of_tables_that_hold_no_row_are_dropped_and_every_table_stays
 
     env16.come_to_rest(1)
     assert states(env16) == dict.fromkeys(names, "ready")
-    env16.sql("".join(f"insert into {name} values (2, 'later');" for name in names))
-    env16.come_to_rest(1)
+    env16.come_to_rest(1, "".join(f"insert into {name} values (2, 'later');" for name in names))
     assert set(states(env16).values()) == {"ready"}
     assert compare(env16.ctx).equal

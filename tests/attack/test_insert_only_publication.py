@@ -46,8 +46,7 @@ def test_verify_says_what_an_insert_only_publication_leaves_out_and_raises_no_al
         "create table t (id int primary key, v int); insert into t select n, n from generate_series(1, 20) n;"
         f"create publication {name} for table only t with (publish = 'insert')"
     )
-    env16.sql("update t set v = -v where id < 4; delete from t where id > 18; insert into t values (100, 1)")
-    env16.flush()
+    env16.flush("update t set v = -v where id < 4; delete from t where id > 18; insert into t values (100, 1)")
 
     found = verified(env16)
 

@@ -107,8 +107,7 @@ def test_on_18_the_runbooks_command_turns_two_phase_off_and_resume_continues(env
         f"select count(*) from pg_logical_slot_peek_binary_changes('{slot}', null, null, 'proto_version', '3', "
         f"'publication_names', '{name}', 'two_phase', 'true')"
     )
-    env18.sql("insert into t values (1)")
-    env18.flush()
+    env18.flush("insert into t values (1)")
     with pytest.raises(SourceError, match=r"slot-unusable.*two_phase True"):
         env18.capture()
     env18.ctx.ledger.pipelines.halt(env18.name, slug="slot-unusable", reason="two_phase is on.")

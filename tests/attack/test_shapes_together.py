@@ -35,8 +35,7 @@ def test_values_that_a_command_changed_before_a_vacuum_full_are_read_again(env16
 
 def test_a_key_is_widened_narrowed_and_widened_again_with_keys_of_both_widths(env16: PipelineEnv) -> None:
     env16.sql("create table t (id int primary key, v int, big text); alter table t alter big set storage external")
-    env16.sql("insert into t select g, g, repeat('x', 5000) from generate_series(1, 50) g")
-    env16.bootstrap(trigger=True)
+    env16.bootstrap("insert into t select g, g, repeat('x', 5000) from generate_series(1, 50) g", trigger=True)
     env16.capture()
     env16.land(
         "update t set v = 1 where id = 1; alter table t alter id type bigint;"

@@ -50,8 +50,7 @@ def write(env: PipelineEnv, megabytes: int) -> None:
         f"begin; truncate also; insert into big values (2, convert_to(repeat('x', {megabytes << 20}), 'UTF8')); commit"
     )
     env.sql("insert into t values (4); insert into other values (1)")
-    env.sql("insert into big values (3, 'small'); insert into also values (1)")
-    env.flush()
+    env.flush("insert into big values (3, 'small'); insert into also values (1)")
 
 
 def missed(env: PipelineEnv, start: datetime, end: datetime) -> list[SkippedRecord]:
@@ -112,8 +111,7 @@ def test_where_no_form_of_it_can_be_decoded_all_tables_wait_for_a_copy(env16: Pi
     env16.sql("insert into t values (2)")
     env16.sql("insert into t values (3)")
     env16.sql(f"insert into big values (2, convert_to(repeat('x', {4 << 20}), 'UTF8'))")
-    env16.sql("insert into t values (4)")
-    env16.flush()
+    env16.flush("insert into t values (4)")
 
     found = offender(env16)
     assert found.found is None
@@ -147,8 +145,7 @@ def test_what_was_left_out_is_proved_again_when_the_slot_falls_back(env16: Pipel
 
 def test_where_everything_decodes_nothing_is_left_out(env16: PipelineEnv) -> None:
     begin(env16, TABLES)
-    env16.sql("insert into t values (2)")
-    env16.flush()
+    env16.flush("insert into t values (2)")
 
     assert skip_transaction.find_offender(env16.ctx) is None
     assert skip_transaction.skip(env16.ctx) is None
@@ -195,8 +192,7 @@ def test_where_its_time_is_unknown_every_interval_up_to_the_skip_says_that_it_ma
     before = now(env16)
     env16.land("insert into t values (2)")
     start = now(env16)
-    env16.sql(f"insert into big values (2, convert_to(repeat('x', {4 << 20}), 'UTF8'))")
-    env16.flush()
+    env16.flush(f"insert into big values (2, convert_to(repeat('x', {4 << 20}), 'UTF8'))")
     skip_transaction.skip(env16.ctx)
     end = now(env16)
 
@@ -235,8 +231,7 @@ def test_the_changelogs_of_its_tables_say_in_its_place_that_the_transaction_is_m
     env16.sql(f"alter role postgres in database {env16.source.name} set temp_file_limit = '5MB'")
     start = now(env16)
     write(env16, 3)
-    env16.sql("insert into big values (4, 'small')")
-    env16.flush()
+    env16.flush("insert into big values (4, 'small')")
     end = now(env16)
     found = skip_transaction.skip(env16.ctx)
     assert found is not None
@@ -329,8 +324,7 @@ def test_where_the_server_cannot_read_its_own_wal_recovery_is_allowed_and_ends_i
 
 def test_recovery_is_refused_where_the_slot_can_be_moved_on(env16: PipelineEnv) -> None:
     limited(env16, "2MB")
-    env16.sql(f"insert into big values (2, convert_to(repeat('x', {4 << 20}), 'UTF8'))")
-    env16.flush()
+    env16.flush(f"insert into big values (2, convert_to(repeat('x', {4 << 20}), 'UTF8'))")
     with pytest.raises(SourceError, match="decoding-limit"):
         env16.capture()
 

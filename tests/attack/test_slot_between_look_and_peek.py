@@ -128,8 +128,7 @@ def test_whatever_is_done_to_the_slot_before_any_statement_of_a_capture_no_row_i
     start_over(env16)
     halts: list[str | None] = []
     for number in itertools.count(1):
-        env16.sql(f"insert into t values ({number}), (-{number})")
-        env16.flush()
+        env16.flush(f"insert into t values ({number}), (-{number})")
         before = env16.ctx.ledger.pipelines.get(env16.name).position
         with stopped_before(number, lambda: attack(env16)) as statements:
             slug = halted(env16)

@@ -14,8 +14,7 @@ from tests.scenarios.members import begin
 
 def test_one_run_at_a_time_works_on_the_slot_and_nobody_at_the_source_can_hold_it(env16: PipelineEnv) -> None:
     begin(env16)
-    env16.sql("insert into t values (2)")
-    env16.flush()
+    env16.flush("insert into t values (2)")
 
     with slot_work(env16.ctx), pytest.raises(LedgerError, match="work-under-way"):
         env16.capture()
@@ -33,8 +32,7 @@ def test_a_run_that_has_lost_its_lock_stages_nothing_and_its_files_are_nobodys(
     env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch, again: object
 ) -> None:
     begin(env16)
-    env16.sql("insert into t values (2)")
-    env16.flush()
+    env16.flush("insert into t values (2)")
     monkeypatch.setattr(capture, "slot_work", lambda ctx: nullcontext())
     name = again.__name__
 

@@ -18,8 +18,7 @@ ROWS = "update t set f = 0.7 where id = {0}; insert into t (id) values ({0} + 10
 
 
 def begun(env: PipelineEnv) -> set[tuple[str, int]]:
-    env.sql(MADE)
-    env.bootstrap(trigger=True)
+    env.bootstrap(MADE, trigger=True)
     env.follow()
     return env.copies()
 

@@ -462,8 +462,7 @@ def watch(env: PipelineEnv, folder: Path, health: str) -> None:
     """Add a section `health` to the deployed pipeline's file."""
     file = folder / "pipeline.yaml"
     file.write_text(file.read_text() + f"health: {health}\n")
-    env.sql("select pg_logical_emit_message(false, 'noise', repeat('x', 3000000))")
-    env.flush()
+    env.flush("select pg_logical_emit_message(false, 'noise', repeat('x', 3000000))")
 
 
 def pause_capture(env: PipelineEnv, paused: bool) -> None:

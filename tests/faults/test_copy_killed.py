@@ -125,8 +125,7 @@ def writers(env: PipelineEnv) -> AbstractContextManager[None]:
 
 def begin(env: PipelineEnv) -> None:
     env.settings["copy"] = {"range_bytes": "8KiB"}  # several files per table
-    env.sql(TABLES)
-    bootstrap.prepare(env.ctx)
+    env.prepare(TABLES)
 
 
 def slot_position(env: PipelineEnv) -> Lsn | None:

@@ -39,8 +39,7 @@ def test_whatever_step_is_the_last_each_change_meets_its_row(
 ) -> None:
     verb, kill = case[0], case[1:]
     copied = env.copies()
-    env.sql(change_of_key(env, number))
-    env.flush()
+    env.flush(change_of_key(env, number))
     if verb == "publish":
         env.capture()
         with lake_lock.merge_lock(env.ctx):

@@ -173,8 +173,7 @@ def test_the_source_may_be_crashed_while_a_table_is_copied(
 
     with pytest.raises(Exception, match="snapshot"):
         rebuild.resync(env.ctx, TABLES, submit)
-    env.sql(CHANGES.format(3))
-    env.flush()
+    env.flush(CHANGES.format(3))
 
     again(env, "resync")
     follows(env)
@@ -194,8 +193,7 @@ def test_the_holder_of_the_snapshot_may_be_ended_after_some_tables_are_copied(en
 
     with pytest.raises(Exception, match=r"snapshot|SparkException|Py4J"):
         rebuild.resync(env.ctx, TABLES, submit)
-    env.sql(CHANGES.format(71))
-    env.flush()
+    env.flush(CHANGES.format(71))
 
     again(env, "resync")
     follows(env)

@@ -105,8 +105,7 @@ def test_the_application_that_a_merge_from_a_shell_keeps_is_said_and_is_no_work_
 
 
 def test_the_first_bootstrap_shows_its_phase_rows_and_time_left(env16: PipelineEnv, typed: Any) -> None:
-    env16.sql("create table item (id int primary key); create table other (id int primary key)")
-    bootstrap.prepare(env16.ctx)
+    env16.prepare("create table item (id int primary key); create table other (id int primary key)")
     code, printed = typed()
     assert (code, labels(printed)[:2]) == (Status.DONE, ["freshness", "phase"])
     assert "makes the slot, which waits for transactions that are open at the source" in printed

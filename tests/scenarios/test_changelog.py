@@ -124,8 +124,7 @@ def test_columns_added_dropped_and_changed_within_an_interval_are_all_in_its_cha
 @pytest.mark.slow
 def test_columns_that_become_wider_become_so_in_the_changelog(env16: PipelineEnv) -> None:
     env16.settings["changelog"] = {"slack": 0}
-    env16.sql("create table shaped (id int primary key, l int[])")
-    env16.bootstrap(trigger=True)
+    env16.bootstrap("create table shaped (id int primary key, l int[])", trigger=True)
     env16.capture()
     first = interval(env16, "insert into shaped values (1, '{1}')")
     env16.changelog(first.start, first.end)
@@ -146,8 +145,7 @@ def test_columns_that_become_wider_become_so_in_the_changelog(env16: PipelineEnv
 def test_an_interval_across_two_eras_holds_both_and_names_what_lies_between(env16: PipelineEnv) -> None:
     slot = begin(env16)
     before = interval(env16, "insert into keyed (id, name) values (1, 'before')")
-    env16.sql("insert into keyed (id, name) values (2, 'never captured')")
-    env16.flush()
+    env16.flush("insert into keyed (id, name) values (2, 'never captured')")
     env16.sql(f"select pg_drop_replication_slot('{env16.ctx.pipeline.slot}')")
     recovered(env16)
     after = interval(env16, "insert into keyed (id, name) values (3, 'after')")

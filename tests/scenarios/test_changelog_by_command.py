@@ -29,11 +29,9 @@ def test_an_interval_filled_by_command_holds_what_the_source_did_and_filling_it_
     slot = begin(env16)
     start = now(env16)
     env16.sql("insert into keyed (id, name) values (1, 'one'), (2, 'two')")
-    env16.sql("update keyed set name = 'ONE' where id = 1; insert into keyless values ('a', 1)")
-    env16.flush()
+    env16.flush("update keyed set name = 'ONE' where id = 1; insert into keyless values ('a', 1)")
     end = now(env16)
-    env16.sql("delete from keyed where id = 2")
-    env16.flush()
+    env16.flush("delete from keyed where id = 2")
     early = penstock("changelog", "--from", start.isoformat(), "--to", end.isoformat())
     assert (early.exit_code, "[interval-not-captured]" in early.output) == (Status.REFUSED, True), early.output
     assert env16.ctx.ledger.changelogs.fills(env16.name) == []

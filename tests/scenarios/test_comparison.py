@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from penstock.errors import LedgerError
-from penstock.flow.load import bootstrap
 from penstock.flow.verify.compare import compare
 from penstock.flow.verify.run import verify_now
 from tests.pipeline_env import PipelineEnv
@@ -36,8 +35,7 @@ insert into customer values (101, null, null, null, null);
 
 
 def test_a_pipeline_that_has_no_tables_yet_is_not_called_equal(env16: PipelineEnv) -> None:
-    env16.sql(SHOP)
-    bootstrap.prepare(env16.ctx)
+    env16.prepare(SHOP)
 
     with pytest.raises(LedgerError, match="not-bootstrapped"):
         verify_now(env16.ctx)

@@ -129,8 +129,7 @@ def test_a_full_disk_has_room_again_when_the_slot_that_filled_it_is_gone(
         watched.env.sql("select pg_logical_emit_message(true, 'idle', ''); select pg_switch_wal()")  # 16 MB each
     watched.env.sql("checkpoint")
     penstock(oncall, "capture")
-    watched.env.sql("insert into t select n, repeat(md5(n::text), 60) from generate_series(2, 42000) n")
-    watched.env.flush()
+    watched.env.flush("insert into t select n, repeat(md5(n::text), 60) from generate_series(2, 42000) n")
 
     paged(watched, "source-disk-full", capture.capture)
     refused(oncall, "capture", "source-disk-full")
@@ -189,8 +188,7 @@ def test_a_table_with_a_damaged_page_is_left_out_and_all_others_continue(own: Se
 
     assert "rows 51, equal 1, differs 0" in penstock(oncall, "verify --now")
     fixed(watched, "source-corrupt")
-    watched.env.sql("update good set name = 'after' where id < 10")
-    watched.env.flush()
+    watched.env.flush("update good set name = 'after' where id < 10")
     penstock(oncall, "capture")
     penstock(oncall, "merge")
     assert compare(watched.env.ctx).equal
@@ -214,8 +212,7 @@ def test_a_server_with_damaged_wal_is_left_for_its_standby_and_everything_is_rec
     try:
         penstock(oncall, "bootstrap")
         ((segment, offset),) = env.sql("select * from pg_walfile_name_offset(pg_current_wal_insert_lsn())")
-        env.sql("update t set name = repeat('damaged', 20) where id <= 20; delete from t where id > 40")
-        env.flush()
+        env.flush("update t set name = repeat('damaged', 20) where id <= 20; delete from t where id > 40")
         caught_up(own, standby)
         overwrite(own, Path("pg_wal") / segment, offset + 600, 400)
 
@@ -234,8 +231,7 @@ def test_a_server_with_damaged_wal_is_left_for_its_standby_and_everything_is_rec
 
         assert "rows 40, equal 1, differs 0" in penstock(oncall, "verify --now")
         fixed(watched, "source-corrupt")
-        env.sql("insert into t values (100, 'on the standby that was')")
-        env.flush()
+        env.flush("insert into t values (100, 'on the standby that was')")
         penstock(oncall, "capture")
         penstock(oncall, "merge")
         assert "rows 41, equal 1, differs 0" in penstock(oncall, "verify --now")
@@ -277,11 +273,9 @@ def test_two_tables_of_one_target_are_refused_before_a_bootstrap_and_while_it_ru
     assert "rows 3, equal 2, differs 0" in penstock(oncall, "verify --now")
 
     env.sql('create table b."x.y" (id int primary key); create table b.x_y (id int primary key)')
-    env.sql('insert into b."x.y" values (1), (2); insert into b.x_y values (1), (2), (3); insert into a.t values (7)')
-    env.flush()
+    env.flush('insert into b."x.y" values (1), (2); insert into b.x_y values (1), (2), (3); insert into a.t values (7)')
     penstock(oncall, "capture")
-    env.sql("insert into a.t values (8); insert into b.x_y values (4)")
-    env.flush()
+    env.flush("insert into a.t values (8); insert into b.x_y values (4)")
     assert "changes 2" in penstock(oncall, "capture"), "it continues"
     assert re.search(r"b\.(x\.y|x_y) joined: expected every table .* to have a target", oncall.confirm("target-clash"))
 

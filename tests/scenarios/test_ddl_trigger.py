@@ -181,10 +181,10 @@ def as_reader(env: PipelineEnv) -> Context:
 def test_two_hundred_changes_of_a_table_and_a_look_far_ahead_are_read_by_a_role_without_rights(
     env16: PipelineEnv,
 ) -> None:
-    env16.sql(
-        "create table t (id int primary key, n int, a text); insert into t select i, 0, 'a' from generate_series(1, 300) i"
+    env16.bootstrap(
+        "create table t (id int primary key, n int, a text); insert into t select i, 0, 'a' from generate_series(1, 300) i",
+        trigger=True,
     )
-    env16.bootstrap(trigger=True)
     env16.capture()
     copied, reader = env16.copies(), as_reader(env16)
 

@@ -86,8 +86,7 @@ def test_maintenance_makes_room_in_a_landing_zone_that_has_none(
     windows = env16.ctx.landing.folders(layout.windows_folder(env16.name))
     assert windows
     landing_disk()
-    env16.sql("update t set v = 'w'")
-    env16.flush()
+    env16.flush("update t set v = 'w'")
     with pytest.raises(LakeError, match=r"\[landing-unwritable\].*No space left on device"):
         env16.capture()
 

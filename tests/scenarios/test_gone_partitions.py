@@ -120,11 +120,11 @@ def test_a_partition_that_is_made_again_in_the_same_transaction_or_before_the_ne
 
     # whole branch below the table, whose leaves have no bounds that the lake can compare
     env16.land("update deep set id = id + 1000 where id = 5; delete from deep where id = 6; drop table deep_jan")
-    env16.sql(
+    env16.come_to_rest(
+        4,
         "create table deep_new partition of deep for values from ('2026-01-10') to ('2026-02-01');"
-        "insert into deep values (7, '2026-01-12', 'new'), (8, '2026-01-13', 'new')"
+        "insert into deep values (7, '2026-01-12', 'new'), (8, '2026-01-13', 'new')",
     )
-    env16.come_to_rest(4)
     assert equal(env16)
     assert env16.lake_rows("deep", "count(*)") == env16.sql("select count(*) from deep")
 
@@ -132,8 +132,7 @@ def test_a_partition_that_is_made_again_in_the_same_transaction_or_before_the_ne
         "begin; insert into deep values (9, '2026-02-05', 'a'); update deep set d = '2026-03-05' where id = 40;"
         "drop table deep_feb_a; commit"
     )
-    env16.sql("insert into deep values (10, '2026-02-05', 'b')")
-    env16.come_to_rest(4)
+    env16.come_to_rest(4, "insert into deep values (10, '2026-02-05', 'b')")
     assert equal(env16)
     assert states(env16)["deep"] == ("ready", None)
     assert env16.copies() == copied
@@ -145,25 +144,21 @@ def test_rows_of_a_truncated_partition_go_and_what_it_takes_later_stays(env: Pip
     env.bootstrap(DEEP + "insert into deep values (900, '2026-01-02', 'a')")
     copied = env.copies()
 
-    env.sql("insert into deep values (901, '2026-02-07', 'a'); truncate deep_feb_a")
-    env.come_to_rest(4)
+    env.come_to_rest(4, "insert into deep values (901, '2026-02-07', 'a'); truncate deep_feb_a")
     assert equal(env)
-    env.sql("insert into deep values (902, '2026-02-07', 'a')")
-    env.come_to_rest(4)
+    env.come_to_rest(4, "insert into deep values (902, '2026-02-07', 'a')")
     assert equal(env)
     assert states(env)["deep"] == ("ready", None)
     assert env.copies() == copied
 
     files = env.data_files("deep")
-    env.sql("drop table deep_jan")
-    env.come_to_rest(4)
+    env.come_to_rest(4, "drop table deep_jan")
     assert equal(env)
     written = env.data_files("deep") - files
     assert {file.rpartition("-")[2] for file in written} == {"deletes.puffin"}
 
     # what is not empty cannot be told from a rewrite that lost rows
-    env.sql("begin; truncate deep_feb_a; insert into deep values (903, '2026-02-07', 'a'); commit")
-    env.come_to_rest(4)
+    env.come_to_rest(4, "begin; truncate deep_feb_a; insert into deep values (903, '2026-02-07', 'a'); commit")
     assert states(env)["deep"][0] == "paused"
 
 
@@ -216,8 +211,7 @@ def test_bounds_that_are_taken_again_before_the_lake_has_let_go_and_unchosen_one
     env16.bootstrap(
         made() + "create table other (id int primary key);" + "".join(filled(name, 1, 20) for name in LEAVES)
     )
-    env16.sql("drop table bigs_0")
-    env16.come_to_rest(4)
+    env16.come_to_rest(4, "drop table bigs_0")
     assert "lake.on_dropped_partition" in (states(env16)["bigs"][1] or "")
 
     env16.settings["lake"] = {"on_dropped_partition": "follow"}
@@ -226,12 +220,12 @@ def test_bounds_that_are_taken_again_before_the_lake_has_let_go_and_unchosen_one
     assert (states(env16)["ints"][0], states(env16)["days"][0]) == ("paused", "paused")
 
     env16.land("alter table times detach partition times_0")
-    env16.sql(
+    env16.come_to_rest(
+        4,
         "delete from times_0;"
         "alter table times attach partition times_0 for values from ('2026-01-01') to ('2026-02-01');"
-        "insert into times values (1, '2026-01-20', 'new')"
+        "insert into times values (1, '2026-01-20', 'new')",
     )
-    env16.come_to_rest(4)
     assert all(table.equal for table in compare(env16.ctx).tables if states(env16)[table.name][0] == "ready")
 
 

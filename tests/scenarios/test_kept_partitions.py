@@ -30,8 +30,9 @@ def test_rows_of_partitions_that_are_gone_stay_in_the_lake_and_verify_compares_t
 
     env.sql("update deep set s = 'b' where id = 3; delete from deep where id = 6; drop table deep_jan")
     env.sql("insert into deep values (901, '2026-02-07', 'a'); truncate deep_feb_a")
-    env.sql("alter table spread detach partition spread_0; delete from spread where id = (select max(id) from spread)")
-    env.come_to_rest(4)
+    env.come_to_rest(
+        4, "alter table spread detach partition spread_0; delete from spread where id = (select max(id) from spread)"
+    )
     assert states(env) == {"deep": ("ready", None), "spread": ("ready", None)}
     assert count(env) == rows
     assert count(env, "id = 3 and s = 'b'") == 1
@@ -39,8 +40,9 @@ def test_rows_of_partitions_that_are_gone_stay_in_the_lake_and_verify_compares_t
 
     # what is written since is compared, but within the bounds of what was kept
     env.sql("create table deep_jan2 partition of deep for values from ('2026-01-01') to ('2026-01-20')")
-    env.sql("insert into deep values (3, '2026-01-04', 'b'), (902, '2026-02-08', 'a'), (903, '2026-03-09', 'b')")
-    env.come_to_rest(4)
+    env.come_to_rest(
+        4, "insert into deep values (3, '2026-01-04', 'b'), (902, '2026-02-08', 'a'), (903, '2026-03-09', 'b')"
+    )
     assert count(env, "id in (3, 902, 903)") == 3
     assert equal(env)
     found = verify.verify(env.ctx, merge=env.merge)
@@ -62,8 +64,7 @@ def test_no_copy_truncate_or_recovery_takes_what_only_the_lake_has_unless_a_pers
     env16: PipelineEnv,
 ) -> None:
     env = keeping(env16)
-    env.sql("drop table deep_jan")
-    env.come_to_rest(4)
+    env.come_to_rest(4, "drop table deep_jan")
     rows = count(env)
 
     with pytest.raises(LakeError, match="only the lake has those of deep_jan_0, deep_jan_1") as refused:
@@ -74,8 +75,7 @@ def test_no_copy_truncate_or_recovery_takes_what_only_the_lake_has_unless_a_pers
     assert rebuild.switch(env.ctx, rebuild.replay(env.ctx, rebuild.Replay(("public.deep",)), env.submit), env.submit)
     assert count(env) == rows
 
-    env.sql("truncate deep")
-    env.come_to_rest(4)
+    env.come_to_rest(4, "truncate deep")
     assert "would go with the others" in (states(env)["deep"][1] or "")
     assert rebuild.resync(env.ctx, None, env.submit) == []
     assert any(event.slug == "archive-kept" for event in env.ctx.ledger.events.all(env.name))

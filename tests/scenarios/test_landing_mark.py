@@ -32,8 +32,7 @@ def mark(env: PipelineEnv) -> Path:
 
 
 def write(env: PipelineEnv, number: int) -> None:
-    env.sql(f"insert into t values ({number})")
-    env.flush()
+    env.flush(f"insert into t values ({number})")
 
 
 def confirmed(env: PipelineEnv) -> str:
@@ -183,8 +182,7 @@ def test_of_two_bootstraps_at_once_the_second_says_that_work_is_under_way(
     env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bootstrap, "_KILLED_RUN_SECONDS", 0)
-    env16.sql("create table t (id int primary key); insert into t values (1)")
-    bootstrap.prepare(env16.ctx)
+    env16.prepare("create table t (id int primary key); insert into t values (1)")
     at_work, over = threading.Event(), threading.Event()
 
     def slow(job: SparkJob) -> None:

@@ -39,8 +39,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 def test_a_window_reads_all_tables_of_the_ledger_twice(env16: PipelineEnv, asked: Counter[str], change: str) -> None:
     env16.begin("create table t (id int primary key); insert into t values (1)")
     env16.capture()
-    env16.sql(CHANGES[change])
-    env16.flush()
+    env16.flush(CHANGES[change])
     asked.clear()
 
     report = env16.capture()

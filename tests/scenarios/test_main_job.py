@@ -25,10 +25,9 @@ def test_a_database_is_copied_and_then_follows_its_source(env: PipelineEnv) -> N
 
 
 def test_readers_see_no_table_before_the_cut_that_it_is_complete_in(env16: PipelineEnv) -> None:
-    env16.sql(
+    env16.prepare(
         "create table t (id int primary key); insert into t values (1); create table nothing (id int primary key)"
     )
-    bootstrap.prepare(env16.ctx)
     bootstrap.copy(env16.ctx, env16.submit)
     attempt = merge.plan(env16.ctx)
     assert attempt is not None

@@ -36,9 +36,12 @@ def test_a_new_table_that_matches_joins_at_the_next_capture_and_its_changes_are_
     assert states(env) == {"t": "copied", "New Table": "waiting"}
     assert members(env) == {"t", "New Table"}
 
-    env.sql("insert into \"New Table\" values (2, 'late'); update \"New Table\" set note = 'changed' where id = 1")
-    env.flush()
-    assert env.capture().changes == 2
+    assert (
+        env.land(
+            "insert into \"New Table\" values (2, 'late'); update \"New Table\" set note = 'changed' where id = 1"
+        ).changes
+        == 2
+    )
     assert copy_waiting(env) == ["New Table"]
     env.land('delete from "New Table" where id = 2')
 
@@ -122,9 +125,7 @@ def test_a_pipeline_for_all_tables_begins_on_an_empty_database_and_takes_each_as
     env.land("create table first (id int primary key); insert into first values (1)")
     assert (members(env), states(env)) == ({"first"}, {"first": "waiting"})
     assert copy_waiting(env) == ["first"]
-    env.sql("insert into first values (2)")
-    env.flush()
-    assert env.capture().changes == 1
+    assert env.land("insert into first values (2)").changes == 1
     assert landed(env, "first", "id") == at_source(env, "first", "id") == {"1": ("1",), "2": ("2",)}
 
 
@@ -162,9 +163,7 @@ def test_a_table_whose_target_another_one_has_is_not_merged_and_stops_nothing(en
 
     (message,) = messages(env, "target-clash")
     assert "s.t" in message
-    env.sql("insert into public.t values (7)")
-    env.flush()
-    assert env.capture().changes == 1
+    assert env.land("insert into public.t values (7)").changes == 1
     assert [(table.schema, table.state) for table in env.tables] == [("public", "copied")]
     assert [found.slug for found in preflight.check(env.ctx) if found.level == "error"] == ["target-clash"]
     patterns(env, "*.t", exclude=("s.t",))
@@ -179,9 +178,7 @@ def test_a_table_that_cannot_be_locked_joins_later_and_capture_continues(env: Pi
     env.sql("create table u (id int primary key); create table busy (id int primary key)")
     with env.source.connect() as other:
         other.execute("begin; lock table busy in access exclusive mode")
-        env.sql("insert into t values (2)")
-        env.flush()
-        assert env.capture().changes == 1
+        assert env.land("insert into t values (2)").changes == 1
         assert members(env) == {"t", "u"}
         (message,) = messages(env, "publication-differs")
         assert "it lacks public.busy" in message
@@ -250,13 +247,14 @@ def test_a_publication_of_a_schema_or_of_all_tables_brings_every_new_table(env: 
     env.sql("create table t (id int primary key)")
     adopt(env, f"{made} with (publish_via_partition_root = true)")
     begin(env, "select 1")
-    env.sql(
-        "create table u (id int primary key); insert into u values (1);"
-        "create table m (id int primary key) partition by range (id);"
-        "create table m_1 partition of m for values from (0) to (9); insert into m values (2)"
+    assert (
+        env.land(
+            "create table u (id int primary key); insert into u values (1);"
+            "create table m (id int primary key) partition by range (id);"
+            "create table m_1 partition of m for values from (0) to (9); insert into m values (2)"
+        ).changes
+        == 2
     )
-    env.flush()
-    assert env.capture().changes == 2
     assert states(env) == {"t": "copied", "u": "waiting", "m": "waiting"}
     env.land("create table m_2 partition of m for values from (9) to (20); insert into m values (10)")
     copy_waiting(env)
@@ -276,9 +274,7 @@ def test_a_partitioned_table_joins_as_one_and_takes_the_place_of_its_partition(e
     patterns(env, "public.m", "public.m_1")
     env.capture()
     assert states(env) == {"m_1": "dropped", "m": "waiting"}
-    env.sql("insert into m values (2)")
-    env.flush()
-    assert env.capture().changes == 1
+    assert env.land("insert into m values (2)").changes == 1
     copy_waiting(env)
     assert landed(env, "m", "id") == at_source(env, "m", "id")
 
@@ -311,8 +307,7 @@ def test_a_copy_waits_for_the_transactions_that_were_open_when_the_table_joined_
 
 
 def test_bootstrap_copies_no_table_that_joined_because_its_snapshot_may_be_too_old(env16: PipelineEnv) -> None:
-    env16.sql("create table t (id int primary key)")
-    bootstrap.prepare(env16.ctx)
+    env16.prepare("create table t (id int primary key)")
     with pytest.raises(RuntimeError):
         bootstrap.copy(env16.ctx, _fail)
     env16.land("create table u (id int primary key)")
@@ -386,9 +381,7 @@ def test_a_table_that_left_and_came_back_between_two_captures_needs_a_copy_for_w
     env.sql(
         f"alter publication {name} drop table t; insert into t values (2); alter publication {name} add table only t"
     )
-    env.sql("insert into t values (3)")
-    env.flush()
-    assert env.capture().changes == 1, "2 is in no window"
+    assert env.land("insert into t values (3)").changes == 1, "2 is in no window"
 
     assert states(env) == {"t": "paused"}
     assert waiting.tables_to_announce(env.ctx) == ["public.t"]

@@ -86,8 +86,7 @@ def test_a_table_that_left_is_complete_through_the_reported_position_and_is_copi
     (left,) = (table for table in env16.tables if table.name == "u")
     assert (left.state, left.complete_through) == ("dropped", left.left_lsn)
     assert sorted(env16.lake_rows("u", "id, note")) == reported
-    env16.sql(CHANGES.format("u"))
-    env16.follow()
+    env16.follow(CHANGES.format("u"))
     assert sorted(env16.lake_rows("u", "id, note")) == reported, "it stays as it was"
 
     env16.settings["tables"] = {"include": ["public.*"]}
@@ -107,12 +106,10 @@ def test_a_table_created_again_under_its_name_takes_the_place_of_the_old_one_whe
     old = sorted(env16.lake_rows("u", "id, note"))
 
     env16.sql("drop table u; create table u (key text primary key, n numeric); insert into u values ('a', 1.5)")
-    env16.sql("insert into t values (1000, 'new')")
-    env16.follow()
+    env16.follow("insert into t values (1000, 'new')")
     assert sorted(env16.lake_rows("u", "id, note")) == old
     assert env16.resync()
-    env16.sql("insert into u values ('b', 2)")
-    env16.follow()
+    env16.follow("insert into u values ('b', 2)")
 
     assert sorted(env16.lake_rows("u", "key")) == [("a",), ("b",)]
     equal(env16)
@@ -124,8 +121,7 @@ def test_a_table_created_again_under_its_name_takes_the_place_of_the_old_one_whe
 def test_where_the_policy_says_so_maintenance_drops_the_lake_table_of_a_table_that_left(env16: PipelineEnv) -> None:
     env16.bootstrap(TABLE.format("t") + TABLE.format("u") + TABLE.format("w"))
     env16.settings["tables"] = {"include": ["public.t", "public.w"], "on_removed": "drop"}
-    env16.sql("drop table w")
-    env16.follow()
+    env16.follow("drop table w")
     env16.settings["tables"] = {"include": ["public.t"], "on_removed": "drop"}
     env16.follow()
     assert states(env16) == {"t": "ready", "u": "dropped", "w": "dropped"}

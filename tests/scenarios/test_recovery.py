@@ -182,8 +182,7 @@ def test_a_healthy_pipeline_is_not_recovered(env16: PipelineEnv) -> None:
 
 
 def test_a_pipeline_that_was_never_bootstrapped_is_not_recovered(env16: PipelineEnv) -> None:
-    env16.sql(SHOP)
-    bootstrap.prepare(env16.ctx)
+    env16.prepare(SHOP)
 
     with pytest.raises(LedgerError, match="not-bootstrapped"):
         recover.assess(env16.ctx)

@@ -16,8 +16,7 @@ pytestmark = pytest.mark.spark
 def test_a_dropped_slot_is_found_looked_at_and_recovered_by_command(env16: PipelineEnv, penstock: Command) -> None:
     env16.sql(SHOP)
     assert penstock("bootstrap").exit_code == 0
-    env16.sql(LANDED)
-    env16.flush()
+    env16.flush(LANDED)
     assert penstock("capture").exit_code == 0
     assert "[nothing-to-recover]" in penstock("recover").output
 
@@ -46,8 +45,7 @@ def test_a_dropped_slot_is_found_looked_at_and_recovered_by_command(env16: Pipel
 def test_what_is_landed_and_gone_is_left_out_by_command(env16: PipelineEnv, penstock: Command) -> None:
     env16.sql(SHOP)
     assert penstock("bootstrap").exit_code == 0
-    env16.sql(LANDED)
-    env16.flush()
+    env16.flush(LANDED)
     assert penstock("capture").exit_code == 0
     for window in env16.ctx.ledger.windows.all(env16.name):
         for entry in window.files:

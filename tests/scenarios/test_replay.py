@@ -60,8 +60,7 @@ def test_a_shadow_is_what_the_source_was_at_a_position_or_a_time(env16: Pipeline
     env16.capture()
     places = []
     for number, changes in enumerate((LANDED, LOST, "truncate visit", "insert into visit values ('x', 1), ('x', 1)")):
-        env16.sql(changes)
-        env16.flush()
+        env16.flush(changes)
         if number == 1:
             env16.capture()
         lsn, at = env16.sql("select pg_current_wal_insert_lsn()::text, clock_timestamp()::text")[0]

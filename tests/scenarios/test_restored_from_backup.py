@@ -130,8 +130,7 @@ def test_what_was_put_back_to_an_older_backup_has_a_name_and_is_recovered(
     goes_on(env16)
     for put_back in backup:
         put_back()
-    env16.sql(LOST)
-    env16.flush()
+    env16.flush(LOST)
 
     recovers_from(env16, slug)
 
@@ -156,8 +155,7 @@ def test_a_ledger_from_before_a_recovery_has_a_name_and_is_recovered(env16: Pipe
         recovered(env16)
     goes_on(env16)
     put_back()
-    env16.sql(LOST)
-    env16.flush()
+    env16.flush(LOST)
 
     recovers_from(env16, "slot-ahead")
 
@@ -166,8 +164,7 @@ def test_a_ledger_from_before_a_recovery_has_a_name_and_is_recovered(env16: Pipe
 def test_a_lake_that_is_lost_as_a_whole_is_recovered(env16: PipelineEnv) -> None:
     begin(env16)
     shutil.rmtree(backups.warehouse(env16))
-    env16.sql(LANDED)
-    env16.flush()
+    env16.flush(LANDED)
 
     recovers_from(env16, "cuts-unreadable")
 
@@ -177,8 +174,7 @@ def test_a_catalog_that_is_lost_is_recovered_when_its_tables_are_made_again(env1
     begin(env16)
     assert env16.lake is not None
     env16.lake.database.execute(f"delete from iceberg_tables where table_namespace like '{env16.name}%'")
-    env16.sql(LANDED)
-    env16.flush()
+    env16.flush(LANDED)
 
     recovers_from(env16, "foreign-commit")
 
@@ -225,8 +221,7 @@ def test_a_ledger_that_is_lost_is_begun_by_a_bootstrap_without_the_old_slot(env1
     begin(env16)
     goes_on(env16)
     empty()
-    env16.sql(LOST)
-    env16.flush()
+    env16.flush(LOST)
 
     with pytest.raises(PenstockError, match=r"slot-exists|landing-changed"):
         env16.bootstrap()
@@ -246,8 +241,7 @@ def test_a_landing_zone_from_before_a_window_that_is_due_is_recovered_without_it
     put_back = landing(env16)
     env16.land(LANDED)
     put_back()
-    env16.sql(LOST)
-    env16.flush()
+    env16.flush(LOST)
 
     with pytest.raises(LakeError, match="landing-file-missing"):
         work(env16)

@@ -63,9 +63,7 @@ def test_a_pipeline_continues_when_its_connection_leads_to_the_right_server_agai
 
     resume(env16.ctx)
     assert state(env16) == ("running", None)
-    env16.sql("insert into t values (3, 'three')")
-    env16.flush()
-    assert env16.capture().changes == 1
+    assert env16.land("insert into t values (3, 'three')").changes == 1
 
 
 @pytest.mark.parametrize("damage", ["gone", "cut"])
@@ -90,8 +88,7 @@ def test_a_halt_for_a_landing_file_ends_when_the_file_is_whole_again(env16: Pipe
 
 
 def test_a_pipeline_that_was_halted_before_it_had_a_slot_continues_with_its_bootstrap(env16: PipelineEnv) -> None:
-    env16.sql(TABLES)
-    bootstrap.prepare(env16.ctx)
+    env16.prepare(TABLES)
     env16.ctx.ledger.pipelines.halt(env16.name, slug="slot-unusable", reason="for this test")
 
     resume(env16.ctx)

@@ -31,8 +31,7 @@ def test_a_table_is_copied_again_while_others_continue_and_the_old_one_stays_rea
     seen = []
 
     def submit(job: SparkJob) -> None:
-        env.sql(AFTER)
-        env.flush()
+        env.flush(AFTER)
         env.submit(job)
         env.land(LOST if not seen else AFTER)
         seen.append(job.name)
@@ -118,8 +117,7 @@ def test_a_table_that_is_rewritten_or_grows_while_it_is_copied_is_right_all_the_
             env16.sql("truncate visit; insert into visit values ('after', 1)")
             env16.sql("vacuum full item")
             env16.sql("alter table item add column colour text default 'red'")
-            env16.sql("update item set colour = 'blue' where id = 7")
-            env16.flush()
+            env16.flush("update item set colour = 'blue' where id = 7")
         env16.submit(job)
 
     ids = rebuild.resync(env16.ctx, ["public.item", "public.visit"], submit)
