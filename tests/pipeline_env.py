@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -263,6 +263,11 @@ class PipelineEnv:
         """Run one statement, or several, on the source."""
         rows: list[tuple[Any, ...]] = self.source.execute(statement)
         return rows
+
+    def each(self, tables: Iterable[str], statements: str) -> None:
+        """Run statements on the source for each of these tables, which they call {t}."""
+        for table in tables:
+            self.sql(statements.format(t=table))
 
     def lake_rows(self, table: str, columns: str = "*") -> list[tuple[Any, ...]]:
         """Return the rows of a lake table as Spark reads them now."""

@@ -52,8 +52,7 @@ def test_a_partition_that_was_attached_empty_has_no_say(env16: PipelineEnv) -> N
     copied, _ = begun(env16)
 
     migrate(env16, (1, 0), "select 1")
-    for table in CASES:
-        env16.sql(LATER.format(t=table))
+    env16.each(CASES, LATER)
     env16.follow()
 
     assert states(env16) == dict.fromkeys(CASES, "ready")
@@ -66,8 +65,7 @@ def test_partitions_that_were_packed_since_have_the_default_in_their_rows(env16:
 
     env16.sql(ADDED.format(t="keyed"))
     env16.sql("alter table keyed alter x drop default")
-    for leaf in range(3):
-        env16.sql(f"vacuum full keyed_{leaf}")
+    env16.each(range(3), "vacuum full keyed_{t}")
     env16.sql(f"{aside('keyed', 'keyed_new', 300, 320)}; {OLD.format(t='keyed_new')}")
     env16.land(attach("keyed", "keyed_new", "(300) to (400)"))
 

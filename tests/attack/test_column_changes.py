@@ -78,8 +78,7 @@ def test_tables_in_many_files_and_of_every_layout_follow_a_wider_column_and_are_
         env16.spark.sql(f"alter table lake.{env16.name}.public.{name} {layout}")
 
     def both(statement: str) -> None:
-        for name in layouts:
-            env16.sql(statement.format(t=name))
+        env16.each(layouts, statement)
         env16.follow()
 
     for n in range(3):
@@ -184,8 +183,7 @@ HISTORIES = {
 @pytest.mark.parametrize("history", HISTORIES.values(), ids=HISTORIES)
 def test_a_replay_and_a_resync_read_windows_of_every_version(env16: PipelineEnv, history: History) -> None:
     names = ("replayed", "resynced")
-    for name in names:
-        env16.sql(history.made.format(t=name))
+    env16.each(names, history.made)
     env16.bootstrap()
     for window in history.windows:
         for name in names:
@@ -201,8 +199,7 @@ def test_a_replay_and_a_resync_read_windows_of_every_version(env16: PipelineEnv,
         *rebuild.replay(env16.ctx, Replay(("public.replayed",)), env16.submit),
         *rebuild.resync(env16.ctx, ["public.resynced"], env16.submit),
     ]
-    for name in names:
-        env16.sql(history.later.format(t=name))
+    env16.each(names, history.later)
     env16.land()
     rebuild.switch(env16.ctx, ids, env16.submit)
     env16.merge()

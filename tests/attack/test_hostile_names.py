@@ -75,8 +75,7 @@ def test_columns_take_any_name_and_give_it_back_and_pass_it_on(env: PipelineEnv,
     env.sql(
         f"update there set {quoted(COLUMNS[0])} = 'there'; update and_back set {quoted(COLUMNS[6])} = 'there' where id = 1"
     )
-    for change in back:
-        env.sql(f"alter table and_back {change}")
+    env.each(back, "alter table and_back {t}")
     env.sql("update and_back set c7 = 'back' where id = 2")
     for before, after in itertools.pairwise(COLUMNS):  # each takes the name of the one after it
         env.sql(
@@ -97,10 +96,14 @@ def test_columns_take_any_name_and_give_it_back_and_pass_it_on(env: PipelineEnv,
 @pytest.mark.parametrize("trigger", [False, True], ids=["without_the_trigger", "with_the_trigger"])
 def test_tables_schemas_types_and_labels_take_any_name(env: PipelineEnv, trigger: bool) -> None:
     env.settings["tables"] = {"include": ["*.*"]}
-    for n in range(len(TABLES)):
-        env.sql(f"create table t{n} (id int primary key, a text); insert into t{n} values (1, 'a{n}'), (2, 'b')")
-    for n in range(len(SCHEMAS)):
-        env.sql(f"create schema s{n}; create table s{n}.t (id int primary key); insert into s{n}.t values ({n})")
+    env.each(
+        range(len(TABLES)),
+        "create table t{t} (id int primary key, a text); insert into t{t} values (1, 'a{t}'), (2, 'b')",
+    )
+    env.each(
+        range(len(SCHEMAS)),
+        "create schema s{t}; create table s{t}.t (id int primary key); insert into s{t}.t values ({t})",
+    )
     env.sql(
         "create schema kinds; create type kinds.mood as enum ('sad', 'ok'); create table moods (id int primary key, m kinds.mood, n kinds.mood[])"
     )

@@ -20,8 +20,7 @@ TABLES = (*MOVED, "compacted", "idle", "busy")
 
 def make(env: PipelineEnv, tables: tuple[str, ...] = TABLES) -> None:
     """Bootstrap tables, and merge one change of each."""
-    for table in tables:
-        env.sql(f"create table {table} (id int primary key, s text); insert into {table} values (1, 'a'), (2, 'b')")
+    env.each(tables, "create table {t} (id int primary key, s text); insert into {t} values (1, 'a'), (2, 'b')")
     env.bootstrap()
     change(env, ";".join(f"insert into {table} values (3, 'c')" for table in tables))
     env.merge()

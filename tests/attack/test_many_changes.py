@@ -98,8 +98,7 @@ HALVES = {
 def test_ddl_that_fails_is_undone_or_is_prepared_over_windows_shows_what_was_committed(
     env16: PipelineEnv, *, trigger: bool
 ) -> None:
-    for name in HALVES:
-        env16.sql(MADE.format(t=name))
+    env16.each(HALVES, MADE)
     env16.bootstrap(trigger=trigger)
     copied = env16.copies()
 
@@ -125,8 +124,7 @@ def test_ddl_that_fails_is_undone_or_is_prepared_over_windows_shows_what_was_com
 
 @pytest.mark.slow
 def test_types_that_are_made_in_a_window_or_gone_at_its_end_are_followed(env16: PipelineEnv) -> None:
-    for name in ("stays", "goes", "another"):
-        env16.sql(MADE.format(t=name))
+    env16.each(("stays", "goes", "another"), MADE)
     env16.bootstrap()
     copied = env16.copies()
 

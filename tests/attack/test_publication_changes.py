@@ -301,8 +301,7 @@ def test_a_table_of_a_published_schema_that_was_away_for_a_while_is_paused(env: 
 
 def test_what_hides_nothing_changes_nothing(env: PipelineEnv) -> None:
     name = own(env)
-    for catalog in ("pg_publication", "pg_publication_rel", "pg_depend"):
-        env.sql(f"vacuum (full, freeze) {catalog}")
+    env.each(("pg_publication", "pg_publication_rel", "pg_depend"), "vacuum (full, freeze) {t}")
 
     reasons = captured(
         env,

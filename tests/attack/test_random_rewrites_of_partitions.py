@@ -86,8 +86,7 @@ def test_no_table_that_is_followed_has_lost_a_row_in_silence(env: PipelineEnv) -
     names = [f"r{n}" for n in range(TABLES)]
     env.settings["source"] = {**env.settings["source"], "ddl_trigger": True}
     env.sql(SENT)
-    for name in names:
-        env.sql(MADE.format(t=name))
+    env.each(names, MADE)
     env.begin(ddl_trigger.install_statement())
     env.ledger.execute("update penstock.table set state = 'ready', complete_through = '0/1'")  # as if readers saw them
     env.capture()

@@ -22,8 +22,9 @@ TUESDAY = (
 
 @pytest.mark.slow
 def test_ddl_between_windows_that_are_read_ahead_leaves_no_ready_table_wrong(env16: PipelineEnv) -> None:
-    for name in ("calm", "moody", "gone"):
-        env16.sql(f"create table {name} (id int primary key, v int); insert into {name} values (1, 1), (2, 2)")
+    env16.each(
+        ("calm", "moody", "gone"), "create table {t} (id int primary key, v int); insert into {t} values (1, 1), (2, 2)"
+    )
     env16.bootstrap(
         "create table t (id int primary key, name text, body text); alter table t alter body set storage external"
     )

@@ -34,8 +34,9 @@ def test_a_renamed_table_pauses_and_is_resumed_when_it_has_its_name_again(env16:
 @pytest.mark.spark
 def test_renamed_tables_that_are_resynced_one_by_one_wait_for_each_other_and_stop_no_merge(env16: PipelineEnv) -> None:
     env16.settings["tables"] = {"include": ["public.*"], "on_change": "resync"}
-    for name in ("a", "b", "c", "other"):
-        env16.sql(f"create table {name} (id int primary key, s text); insert into {name} values (1, 'was {name}')")
+    env16.each(
+        ("a", "b", "c", "other"), "create table {t} (id int primary key, s text); insert into {t} values (1, 'was {t}')"
+    )
     env16.bootstrap()
     env16.land(
         "alter table a rename to x; alter table b rename to a; alter table c rename to b; alter table x rename to c"
@@ -63,8 +64,9 @@ def test_renamed_tables_that_are_resynced_one_by_one_wait_for_each_other_and_sto
 @pytest.mark.slow
 def test_a_table_that_is_renamed_again_while_its_copy_waits_leaves_the_name_to_another(env16: PipelineEnv) -> None:
     env16.settings["tables"] = {"include": ["public.*"], "on_change": "resync"}
-    for name in ("a", "b", "other"):
-        env16.sql(f"create table {name} (id int primary key, s text); insert into {name} values (1, 'was {name}')")
+    env16.each(
+        ("a", "b", "other"), "create table {t} (id int primary key, s text); insert into {t} values (1, 'was {t}')"
+    )
     env16.bootstrap()
     env16.land("alter table a rename to x")
     rebuild.resync(env16.ctx, ["public.a"], env16.submit)
@@ -83,8 +85,7 @@ def test_a_name_that_a_new_table_took_before_the_switch_stays_with_the_old_rows_
     env16: PipelineEnv,
 ) -> None:
     env16.settings["tables"] = {"include": ["public.*"], "on_change": "resync"}
-    for name in ("a", "other"):
-        env16.sql(f"create table {name} (id int primary key, s text); insert into {name} values (1, 'was {name}')")
+    env16.each(("a", "other"), "create table {t} (id int primary key, s text); insert into {t} values (1, 'was {t}')")
     env16.bootstrap()
     ids = rebuild.resync(env16.ctx, ["public.a"], env16.submit)
     env16.land(
@@ -109,8 +110,7 @@ def test_a_resync_moves_renamed_tables_to_their_new_names_also_where_two_have_ch
     env16: PipelineEnv,
 ) -> None:
     env16.settings["tables"] = {"include": ["public.*"], "on_change": "resync"}
-    for name in ("a", "b", "c"):
-        env16.sql(f"create table {name} (id int primary key, s text); insert into {name} values (1, 'was {name}')")
+    env16.each(("a", "b", "c"), "create table {t} (id int primary key, s text); insert into {t} values (1, 'was {t}')")
     env16.bootstrap()
     env16.follow(f"{GREEN}; alter table c rename to d; insert into d values (2, 'now d')")
     assert set(states(env16).values()) == {"paused"}

@@ -35,8 +35,7 @@ def test_names_that_readers_do_not_mind_are_columns_as_any_other() -> None:
 
 
 def test_a_check_refuses_a_table_with_such_a_column_by_its_name(env16: PipelineEnv) -> None:
-    for name in NAMES:
-        env16.sql(f'create table "t{name}" (id int primary key, "{name}" text)')
+    env16.each(NAMES, 'create table "t{t}" (id int primary key, "{t}" text)')
 
     found = [each for each in check.check(env16.ctx) if each.slug == "target-clash"]
 

@@ -104,8 +104,7 @@ def crashed_after(env: PipelineEnv) -> Iterator[None]:
 
 def write_beyond(env: PipelineEnv, place: str) -> None:
     """Let the source write until its WAL has grown past a place, and its transactions past those that were landed."""
-    for number in range(100, 150):
-        env.sql(f"insert into t values ({number})")
+    env.each(range(100, 150), "insert into t values ({t})")
     while env.sql(f"select pg_current_wal_flush_lsn() <= '{place}'::pg_lsn") == [(True,)]:
         env.sql("select pg_switch_wal()")
         env.sql("insert into t select -1 - count(*) from t")
@@ -153,8 +152,7 @@ def test_a_transaction_that_is_given_out_again_does_not_make_another_history_the
     env: PipelineEnv,
 ) -> None:
     kept = image(env.source.server)
-    for number in range(2, 40):
-        env.sql(f"insert into t values ({number})")
+    env.each(range(2, 40), "insert into t values ({t})")
     env.capture()
     place = position(env)
 
@@ -162,8 +160,7 @@ def test_a_transaction_that_is_given_out_again_does_not_make_another_history_the
     env.sql("select pg_switch_wal()")
     advance(env, place)
     halt(env, "not been given out yet")
-    for number in range(100, 150):
-        env.sql(f"insert into t values ({number})")
+    env.each(range(100, 150), "insert into t values ({t})")
 
     stays_halted(env, "another history was found at the source before")
     assert landed(env, "t", "id") != at_source(env, "t", "id"), "the other history is not landed"
@@ -195,8 +192,7 @@ def test_a_restored_slot_that_was_advanced_by_hand_is_found_out_by_the_transacti
     env: PipelineEnv,
 ) -> None:
     kept = image(env.source.server)
-    for number in range(2, 40):
-        env.sql(f"insert into t values ({number})")
+    env.each(range(2, 40), "insert into t values ({t})")
     env.capture()
     place = position(env)
 

@@ -60,10 +60,10 @@ def as_reader(env: PipelineEnv) -> Context:
 
 
 def begin(env: PipelineEnv, names: tuple[str, ...]) -> None:
-    for name in names:
-        env.sql(
-            f"create table {name} (id int primary key, v text); insert into {name} select n, 'v' from generate_series(1, 9) n"
-        )
+    env.each(
+        names,
+        "create table {t} (id int primary key, v text); insert into {t} select n, 'v' from generate_series(1, 9) n",
+    )
     env.bootstrap()
 
 

@@ -119,8 +119,7 @@ def desk(
             "landing": {"uri": f"s3://{object_store.LANDING}/zone", "options": options},
             "spark": {"driver_memory": "1g"},
         }
-        for table in TABLES:
-            env.sql(f"create table {table} (id int primary key, v text); insert into {table} values (1, 'a'), (2, 'b')")
+        env.each(TABLES, "create table {t} (id int primary key, v text); insert into {t} values (1, 'a'), (2, 'b')")
         made = Desk(env, proxy, tmp_path / "penstock.zip")
         bootstrap.prepare(env.ctx)
         bootstrap.copy(env.ctx, made.submit)

@@ -55,8 +55,7 @@ def test_only_the_rows_of_an_attached_partition_are_read(env: PipelineEnv) -> No
         )
     env.capture()
     assert {table.name: table.remedy == "read" for table in env.tables} == dict.fromkeys(TABLES, True), env.tables
-    for table in TABLES:
-        env.sql(f"update {table} set n = 6 where id in (9, 312); delete from {table} where id = 313")
+    env.each(TABLES, "update {t} set n = 6 where id in (9, 312); delete from {t} where id = 313")
     assert env.wake()
 
     assert equal(env)
@@ -144,8 +143,7 @@ def test_whatever_became_of_partitions_their_rows_alone_are_read(env: PipelineEn
     for statements in AFTER.values():
         env.sql(statements)
     env.land()
-    for table in BEFORE:
-        env.sql(f"delete from {table} where id in (4, 305)")
+    env.each(BEFORE, "delete from {t} where id in (4, 305)")
     assert env.wake()
     env.flush()
     env.come_to_rest(3)
@@ -239,8 +237,7 @@ def test_a_partition_that_the_lake_kept_is_attached_again_and_is_there_once(env1
         env16.sql(made(table))
     env16.bootstrap()
     copied = env16.copies()
-    for table in TABLES:
-        env16.sql(f"alter table {table} detach partition {table}_0; alter table {table} detach partition {table}_2")
+    env16.each(TABLES, "alter table {t} detach partition {t}_0; alter table {t} detach partition {t}_2")
     env16.come_to_rest(3)
     for table in TABLES:
         env16.sql(

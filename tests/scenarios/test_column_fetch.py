@@ -107,8 +107,7 @@ def test_a_table_that_changes_while_its_columns_are_read_goes_on_exactly(
     env16.bootstrap(
         "insert into t select i, 'a' || i, 'b' from generate_series(1, 60) i; insert into u select id, a from t"
     )
-    for table in ("t", "u"):
-        env16.sql(f"alter table {table} alter column a type int using id * 3; update {table} set id = -id where id < 9")
+    env16.each(("t", "u"), "alter table {t} alter column a type int using id * 3; update {t} set id = -id where id < 9")
     env16.capture()
     meanwhile = iter(
         [

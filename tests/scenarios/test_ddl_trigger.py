@@ -37,8 +37,7 @@ UNPROVEN = {
 @pytest.mark.slow
 def test_rewrites_that_may_have_changed_a_value_cost_what_they_did(env16: PipelineEnv) -> None:
     unheard = {"unheard": "alter table {t} alter n type bigint"}
-    for name in UNPROVEN | unheard:
-        env16.sql(MADE.format(t=name))
+    env16.each(UNPROVEN | unheard, MADE)
     env16.bootstrap(trigger=True)
     env16.capture()
 
@@ -61,8 +60,7 @@ def test_rewrites_that_may_have_changed_a_value_cost_what_they_did(env16: Pipeli
 def test_a_rewrite_is_followed_over_several_windows_that_are_killed_before_they_are_staged(env16: PipelineEnv) -> None:
     """The look is far ahead of the first of them."""
     tables = ("followed", "computed_later")
-    for name in tables:
-        env16.sql(MADE.format(t=name))
+    env16.each(tables, MADE)
     env16.bootstrap(trigger=True)
     env16.capture()
     copied, ends = env16.copies(), list[Lsn]()
@@ -140,10 +138,9 @@ def forged(env: PipelineEnv, name: str) -> str:
 
 @pytest.mark.slow
 def test_where_the_trigger_was_away_nothing_is_guessed_and_who_lies_is_not_heard(env16: PipelineEnv) -> None:
-    for name in STORIES:
-        env16.sql(
-            f"create table {name} (id int primary key, n int, a text); insert into {name} values (1, 0, 'x'), (2, 0, 'y')"
-        )
+    env16.each(
+        STORIES, "create table {t} (id int primary key, n int, a text); insert into {t} values (1, 0, 'x'), (2, 0, 'y')"
+    )
     env16.bootstrap(trigger=True)
     env16.capture()
 

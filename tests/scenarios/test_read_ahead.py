@@ -101,10 +101,10 @@ def test_messages_that_are_large_by_themselves_are_those_of_the_window_that_was_
     monkeypatch.setattr(peek, "LARGE", 4096)
     begin(env16)
     beside = witness(env16)
-    for number in range(6):
-        env16.sql(
-            f"insert into t select 50000 + 6 * {number} + n, 'large', repeat('{number}', 1 << 18) from generate_series(1, 6) n"
-        )
+    env16.each(
+        range(6),
+        "insert into t select 50000 + 6 * {t} + n, 'large', repeat('{t}', 1 << 18) from generate_series(1, 6) n",
+    )
     backlog(env16, 2)
 
     report = env16.capture()

@@ -137,8 +137,9 @@ def shown(env: PipelineEnv) -> dict[int, str]:
 
 @pytest.mark.slow
 def test_a_name_that_is_taken_pauses_a_renamed_table_and_a_name_that_is_kept_stays(env16: PipelineEnv) -> None:
-    for name in ("a", "b", "c", "d", "e", "x_y"):
-        env16.sql(f"create table {name} (id int primary key); insert into {name} values (1), (2)")
+    env16.each(
+        ("a", "b", "c", "d", "e", "x_y"), "create table {t} (id int primary key); insert into {t} values (1), (2)"
+    )
     env16.bootstrap()
     copied = env16.copies()
 

@@ -30,8 +30,7 @@ def test_a_change_of_columns_alone_writes_no_data_file_and_is_an_event(env16: Pi
 
 
 def test_a_dropped_column_stays_with_what_it_held_or_goes(env16: PipelineEnv) -> None:
-    for name in ("kept", "gone"):
-        env16.sql(COLUMNS_MADE.format(t=name))
+    env16.each(("kept", "gone"), COLUMNS_MADE)
     env16.bootstrap()
     for name, policy in (("kept", "keep"), ("gone", "drop")):
         env16.settings["lake"] = {"on_dropped_column": policy}
@@ -73,8 +72,7 @@ def test_a_column_dropped_and_added_again_with_rows_between_is_not_guessed(env16
 @pytest.mark.slow
 def test_a_table_without_a_key_is_copied_again_only_where_its_dropped_column_is_kept(env16: PipelineEnv) -> None:
     made = "create table {t} (a text, b text); alter table {t} replica identity full; insert into {t} values ('x', 'y'), ('x', 'z')"
-    for name in ("kept", "gone"):
-        env16.sql(made.format(t=name))
+    env16.each(("kept", "gone"), made)
     env16.bootstrap()
 
     env16.sql(
@@ -91,8 +89,7 @@ def test_a_table_without_a_key_is_copied_again_only_where_its_dropped_column_is_
 
 @pytest.mark.slow
 def test_a_truncate_beside_a_rename_is_followed_and_one_with_it_is_copied_again(env16: PipelineEnv) -> None:
-    for name in ("beside", "within"):
-        env16.sql(COLUMNS_MADE.format(t=name))
+    env16.each(("beside", "within"), COLUMNS_MADE)
     env16.bootstrap()
 
     for statement in (
@@ -109,8 +106,7 @@ def test_a_truncate_beside_a_rename_is_followed_and_one_with_it_is_copied_again(
 
 
 def test_a_table_may_have_another_policy_than_the_others(env16: PipelineEnv) -> None:
-    for name in ("followed", "copied", "waiting"):
-        env16.sql(COLUMNS_MADE.format(t=name))
+    env16.each(("followed", "copied", "waiting"), COLUMNS_MADE)
     env16.settings["tables"] = {
         "include": ["public.*"],
         "policies": [
@@ -120,8 +116,7 @@ def test_a_table_may_have_another_policy_than_the_others(env16: PipelineEnv) -> 
     }
     env16.bootstrap()
 
-    for name in ("followed", "copied", "waiting"):
-        env16.sql(f"alter table {name} rename a to c")
+    env16.each(("followed", "copied", "waiting"), "alter table {t} rename a to c")
     env16.capture()
 
     assert sorted(env16.paused()) == ["copied", "waiting"]
