@@ -1,9 +1,11 @@
 """The type table against the server's own catalog."""
 
+import pyarrow as pa
 import pytest
 
 from penstock.codec import plain, record_of
-from penstock.values.lake_types import EXTENSIONS, SCALARS, mapping
+from penstock.values.lake_types import EXTENSIONS, SCALARS, holds, mapping
+from penstock.values.parsed import value_of
 from penstock.values.pgtype import PgType
 from tests.values.conftest import Source
 
@@ -57,3 +59,49 @@ def test_a_type_survives_the_way_through_json(source: Source) -> None:
     array = source.type("price[]")
     assert record_of(PgType, plain(array)) == array
     assert mapping(record_of(PgType, plain(array))).lake_type == "array<decimal(8,2)>"
+
+
+@pytest.mark.parametrize(
+    ("now", "wanted", "held"),
+    [
+        ("int", "int", True),
+        ("int", "bigint", True),
+        ("bigint", "int", False),
+        ("float", "double", True),
+        ("array<int>", "array<bigint>", True),
+        ("array<int>", "bigint", False),
+        ("int", "array<bigint>", False),
+        ("decimal(8,2)", "decimal(10,2)", True),
+        ("decimal(10,2)", "decimal(8,2)", False),
+        ("decimal(8,2)", "decimal(10,3)", False),
+        ("decimal(8,2)", "bigint", False),
+    ],
+)
+def test_a_field_becomes_what_iceberg_can_make_of_it(now: str, wanted: str, held: bool) -> None:
+    assert holds(wanted, now) is held
+
+
+DAY = 86_400_000_000
+
+
+@pytest.mark.parametrize(
+    ("lake_type", "numbers", "fits"),
+    [
+        ("date", pa.array([-719_162, None, 2_932_896], pa.date32()), True),
+        ("date", pa.array([0, -719_163], pa.date32()), False),
+        ("date", pa.array([0, 2_932_897], pa.date32()), False),
+        ("date", pa.array([None], pa.date32()), True),
+        ("timestamp", pa.array([-719_162 * DAY, 2_932_897 * DAY - 1], pa.timestamp("us", "UTC")), True),
+        ("timestamp", pa.array([-719_162 * DAY - 1], pa.timestamp("us", "UTC")), False),
+        ("timestamp_ntz", pa.array([2_932_897 * DAY], pa.timestamp("us")), False),
+        ("bigint", pa.array([1 << 62]), True),
+    ],
+)
+def test_values_as_the_server_sent_them_are_of_the_years_that_the_lake_has(
+    lake_type: str, numbers: pa.Array, fits: bool
+) -> None:
+    if fits:
+        assert value_of(numbers, lake_type) is numbers
+    else:
+        with pytest.raises(pa.ArrowInvalid, match="of the years 1 to 9999"):
+            value_of(numbers, lake_type)
