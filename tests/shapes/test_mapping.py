@@ -315,10 +315,11 @@ def test_landed_reals_of_a_column_of_double_precision_are_named() -> None:
 def test_whole_rows_are_not_found_by_values_that_were_fetched_since(
     identity: str, key: tuple[int, ...], overwritten: set[int], refused: bool
 ) -> None:
-    table = table_record(7, "t", columns=(column("id", 1, key=bool(key)), column("note", 2)))
+    table = table_record(7, "t", columns=(column("id", 1, key=bool(key)), column("note", 2), column("later", 3)))
     found = fit(table, keyed("id", "note", identity=identity), RelationMapping((1, 2), key), overwritten)
 
     assert ("were fetched since" in (found.reason or "")) is refused
+    assert (found.reason is None) is not refused
 
 
 TEXTS = PgType(1009, -1, "pg_catalog", "_text", "b", element=PgType(TEXT, -1, "pg_catalog", "text", "b"))

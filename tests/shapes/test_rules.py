@@ -344,6 +344,7 @@ TABLES = (
 PARTITIONS = (
     Case("emptied before it was seen", leaves(HEAP, replace(BORN, file=300)), PARTITIONED, reason="new file"),
     Case("with a new file", leaves(NEWER), PARTITIONED, reason="new file"),
+    Case("with a new file of a lower number", leaves(HEAP), leaves(NEWER), reason="new file"),
     Case("with a new file, rows as old as ever", leaves(NEWER), PARTITIONED, evidence=HARMLESS),
     Case("with a new file, truncated with all", leaves(NEWER), PARTITIONED, evidence=TRUNCATED),
     Case("with a new file, told to have the same values", leaves(NEWER), PARTITIONED, evidence=VALUES_KEPT),
@@ -532,7 +533,15 @@ def test_a_transaction_that_altered_a_column_may_have_written_the_file(wrote: in
     ids=["a copy", "a person", "columns", "partitions"],
 )
 def test_a_table_stops_until_what_its_plan_needs(found: Plan, remedy: str) -> None:
-    assert found.trouble.remedy == remedy
+    assert (found.trouble.remedy, found.trouble.reason) == (remedy, "x")
+
+
+def test_a_row_filter_that_was_not_asked_for_is_not_taken_for_none() -> None:
+    filtered = replace(TABLE, filter="a1")
+
+    assert (TABLE.where, replace(filtered, row_filter="n > 1").where) == (None, "n > 1")
+    with pytest.raises(AssertionError, match=r"public\.t was not asked for"):
+        assert filtered.where
 
 
 def test_a_partition_created_below_one_that_was_attached_long_ago_need_not_be_inspected() -> None:
