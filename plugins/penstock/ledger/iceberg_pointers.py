@@ -46,8 +46,12 @@ def move_pointers(
     _require_past(transaction, pointers)
     if same_database(ledger, catalog):
         move(transaction, catalog, catalog_name, pointers, still, renames=renames)
-    else:
-        move_elsewhere(catalog, catalog_name, pointers, still, renames=renames)
+        return
+    try:
+        with connect(catalog, "penstock publish") as opened, opened.transaction():
+            move(Transaction(opened), catalog, catalog_name, pointers, still, renames=renames)
+    except pg.OperationalError as error:
+        raise _unreachable(catalog, error) from None
 
 
 def _require_past(transaction: Transaction, pointers: Sequence[Pointer]) -> None:
@@ -62,22 +66,6 @@ def _require_past(transaction: Transaction, pointers: Sequence[Pointer]) -> None
             f"expected snapshots of a time that has come by the ledger's clock, got some that are {ahead:.0f} s ahead of it; nothing was "
             "published: set the clock of the machine on which Spark's driver runs",
         )
-
-
-def move_elsewhere(
-    catalog: Connection,
-    catalog_name: str,
-    pointers: Sequence[Pointer],
-    still: Mapping[Place, str | None] = _NOTHING,
-    *,
-    renames: Sequence[Rename] = (),
-) -> None:
-    """Move the pointers in a transaction of the catalog's own database; raises as `move` does."""
-    try:
-        with connect(catalog, "penstock publish") as opened, opened.transaction():
-            move(Transaction(opened), catalog, catalog_name, pointers, still, renames=renames)
-    except pg.OperationalError as error:
-        raise _unreachable(catalog, error) from None
 
 
 def moved(catalog: Connection, catalog_name: str, pointers: Sequence[Pointer], renames: Sequence[Rename] = ()) -> bool:
