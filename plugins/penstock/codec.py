@@ -46,8 +46,14 @@ def plain(record: Any) -> dict[str, Any]:
 
 
 def record_of(kind: type[Record], data: Any) -> Record:
-    """Read plain data, or a row of a database, as a dataclass; raises ValueError where a field has another type."""
-    return _adapter(kind).validate_python(data)
+    """Read plain data, or a row of a database, as a dataclass; raises ValueError, without a value, where a field has another type."""
+    from pydantic import ValidationError  # noqa: PLC0415  # see above
+
+    try:
+        return _adapter(kind).validate_python(data)
+    except ValidationError as error:
+        wrong = (f"{'.'.join(map(str, each['loc']))} ({each['type']})" for each in error.errors(include_input=False))
+        raise ValueError(f"expected the fields of {kind.__name__}, got others: {', '.join(wrong)}") from None
 
 
 def _adapter(kind: type[Record]) -> TypeAdapter[Record]:

@@ -1,12 +1,16 @@
 """What the ledger says when the control database does not answer, and how its connections behave."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
+from penstock.codec import record_of
 from penstock.config.connections import Connection
 from penstock.errors import LedgerError
 from penstock.ledger import Ledger
+from penstock.ledger.barriers import Barrier
+from penstock.lsn import Lsn
 from stack import ports
 from stack.servers.postgres import Database
 from tests.waiting import wait_until
@@ -26,6 +30,17 @@ def test_a_control_database_that_refuses_is_named_without_the_password(connectio
         assert caught.value.__cause__ is None
         for secret in (connection.password, "wrong-secret"):
             assert secret not in str(caught.value)
+
+
+@pytest.mark.parametrize("change", [{"made_at": "hunter2"}, {"lsn": "hunter2"}, {"more": "hunter2"}])
+def test_a_row_that_is_not_as_its_record_has_it_is_refused_without_its_values(change: dict[str, str]) -> None:
+    row = {"lsn": Lsn(1), "reason": "verify", "made_at": datetime(2026, 11, 21, tzinfo=UTC)}
+    assert record_of(Barrier, row) == Barrier(**row)
+
+    with pytest.raises(ValueError, match="Barrier") as caught:
+        record_of(Barrier, row | change)
+
+    assert "hunter2" not in str(caught.value)
 
 
 @pytest.fixture

@@ -289,3 +289,23 @@ def test_what_was_logged_last_is_kept_until_the_trigger_may_have_missed_somethin
     assert logged(1, {1: replace(other, generation=None)}) == {1: (None, 7), 2: ("first", 1 << 40)}
     assert logged(2, {1: KnownShape(0, {}, gone=True)}) == {2: ("first", 1 << 40)}
     assert logged(3, {1: other}, missed=True) == {1: ("first", 7)}
+
+
+def test_what_is_done_together_happens_all_or_none(ledger: Ledger, ready: str) -> None:
+    trouble = Trouble.usual("divergence", "a row is missing")
+
+    def stop_and_fail() -> None:
+        with ledger.together(ready):
+            ledger.tables.stop(ready, {1: trouble})
+            ledger.tables.resume(ready, 2)  # which is not paused
+
+    with pytest.raises(LedgerError, match="ledger-conflict"):
+        stop_and_fail()
+
+    assert {table.state for table in ledger.tables.all(ready)} == {"ready"}
+    assert ledger.events.all(ready) == []
+    with ledger.together(ready):
+        ledger.tables.stop(ready, {1: trouble})
+        ledger.tables.stop(ready, {2: trouble}, noted=True)
+    assert {table.state for table in ledger.tables.all(ready)} == {"paused"}
+    assert [event.table_oid for event in ledger.events.all(ready)] == [1]

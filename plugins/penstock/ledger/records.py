@@ -20,9 +20,9 @@ Level = Literal["info", "warning", "error"]
 
 
 class Row:
-    """Be a record that is made from a row whose columns are named as its fields; another column is refused, and no value is told."""
+    """Be a record that is made from a row whose columns are named as its fields; another column is refused."""
 
-    __pydantic_config__: ClassVar = {"extra": "forbid", "hide_input_in_errors": True}
+    __pydantic_config__: ClassVar = {"extra": "forbid"}
 
 
 class TaskRef(TypedDict):
