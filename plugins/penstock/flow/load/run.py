@@ -44,7 +44,7 @@ _POLITE_SECONDS = 60.0
 def resync(ctx: Context, tables: Sequence[str] | None, submit: Submit, *, woken: bool = False) -> list[str]:
     """Copy tables, given as `schema.table`, again and build them; return their rebuilds, which wait for the next merge.
 
-    None means all tables of a running pipeline that wait for a copy (`joined.due`). The lake's tables stay as they are
+    None means all tables of a running pipeline that wait for a copy (`waiting.due`). The lake's tables stay as they are
     until they are switched. A table that cannot be copied keeps no other waiting: it is raised when the others are built.
     Raises ConfigError("table-unknown"), LedgerError("table-not-ready" | "rebuild-open" | "work-under-way" | ...),
     SourceError("table-unpublished" | ...), LakeError("rebuild-given-up" | ...).
@@ -68,7 +68,7 @@ def resync(ctx: Context, tables: Sequence[str] | None, submit: Submit, *, woken:
 def replay(ctx: Context, request: Replay, submit: Submit) -> list[str]:
     """Rebuild tables from a copy and the windows since; return the rebuilds.
 
-    In place they wait for the next merge; shadows are done. Raises what `replay_requests.sources` raises, and
+    In place they wait for the next merge; shadows are done. Raises what `replay_request.sources` raises, and
     LedgerError("work-under-way"), LakeError("rebuild-given-up").
     """
     found = replay_request.sources(ctx, request)
