@@ -24,7 +24,7 @@ Merge = Callable[[], str | None]
 """Bring a merge about, now or soon; say what hinders it, for the log."""
 
 _ATTEMPTS = 5
-_ANOTHER_RUN = ("slot-in-use", "ledger-conflict", "publish-conflict", "work-under-way")
+ANOTHER_RUN = ("slot-in-use", "ledger-conflict", "publish-conflict", "work-under-way")
 _POLL_SECONDS = 2.0
 _STEP_SECONDS = 0.05
 _SAID_EVERY = 60.0
@@ -95,7 +95,7 @@ def _approach(ctx: Context, lsn: Lsn, reached: Reached, merge: Merge) -> str | N
             return merge()
         capture(ctx)
     except PenstockError as error:
-        if error.slug not in _ANOTHER_RUN:
+        if error.slug not in ANOTHER_RUN:
             raise
         return f"a scheduled run is at work, which stops at the barrier, too ({error.slug})"
     return None
