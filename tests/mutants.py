@@ -54,7 +54,7 @@ ROOMS = {
         *("tests/shapes", "tests/flow/schema"),
         *("tests/source/test_partition_bounds.py", "tests/source/test_object_names.py"),
     ],
-    "engine": ["tests/engine", "tests/source/test_rows_of_partitions.py"],
+    "engine": ["tests/engine", "tests/values/test_casts.py", "tests/source/test_rows_of_partitions.py"],
     "flow/schema": ["tests/shapes", "tests/flow/schema", *SCHEMA_JOBS],
     "flow/load": ["tests/flow/load", "tests/flow/merge", "tests/flow/test_status.py", *LOAD_JOBS],
 }
