@@ -14,11 +14,10 @@ from penstock.source import catalog, key_range
 from penstock.source.session import SourceSession
 
 COLUMNS = (Column("a", "int", (1,)), Column("b", "string", (2,)), Column("d", "date", (3,)))
-NUMBERS = {column.name: number for number, column in enumerate(COLUMNS, 1)}
 ORDER = MergeOrder(COLUMNS, (), (), (), Layout(""))
 WORDS = ("x", "it''s", "z")
 DAYS = tuple(f"2026-0{month}-01" for month in range(1, 7))
-COLUMNS = {1: "a", 2: "b", 3: "d"}
+NAMES = {1: "a", 2: "b", 3: "d"}
 FILL = f"""
 do $$
 declare row record;
@@ -87,14 +86,14 @@ def test_bounds_hold_the_rows_that_the_server_puts_into_their_partitions(
         ]
         some = dice.sample(exact, dice.randrange(len(exact) + 1))
         bounds = partition_bounds.joined(leaf.bound for leaf in some)
-        bounds = [partition_bounds.named(bound, COLUMNS) for bound in bounds]
+        bounds = [partition_bounds.named(bound, NAMES) for bound in bounds]
         oids = {leaf.oid for leaf in some}
         inside = {row[1:] for row in rows if row[0] in oids}
 
         assert at_the_server(writer, bounds) == inside
         assert in_duckdb([row[1:] for row in rows], bounds) == inside
 
-        known = (partition_bounds.named(leaf.bound, COLUMNS) for leaf in root.leaves)
+        known = (partition_bounds.named(leaf.bound, NAMES) for leaf in root.leaves)
         for one, other in itertools.combinations(known, 2):
             if partition_bounds.apart(one, other):
                 assert not at_the_server(writer, [one]) & at_the_server(writer, [other])
