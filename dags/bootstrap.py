@@ -13,8 +13,6 @@ its creation on, so unpause `capture` as soon as this DAG has created it.
 `docs/runbooks/`.
 """
 
-from __future__ import annotations
-
 from airflow.sdk import DAG
 
 from penstock.config.model import Pipeline

@@ -21,8 +21,6 @@ carries is paused and wakes `resync`, too, unless `tables.on_change` is `pause`.
 changes may be gone; the message says what was expected and the runbook of the same name says how to recover.
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

@@ -16,8 +16,6 @@ interval of your own: set `from` and `to`.
 means that capture does not come as far; a table with a problem of its own is named, the others are filled.
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from airflow.sdk import DAG, CronDataIntervalTimetable, Param

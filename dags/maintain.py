@@ -16,8 +16,6 @@ nothing knows them any more. Merges and maintenance take turns; capture continue
 again. `spark-failed`: what was committed stays, and the next run continues.
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from airflow.sdk import DAG, CronTriggerTimetable

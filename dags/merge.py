@@ -16,8 +16,6 @@ publish, even if its Spark application outlived its task.
 whole run is retried; `publish-conflict` means that another writer moved a table: the next run starts over.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from airflow.sdk import DAG, AssetOrTimeSchedule, CronTriggerTimetable, Param, task

@@ -4,8 +4,6 @@ The other DAG files leave such a file out: Airflow schedules no DAG of a file wi
 file would stop them all.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from penstock.config.paths import folder

@@ -20,8 +20,6 @@ stay finished.
 landed that cannot succeed (a landing file is gone) is left out with `merge_first` set to false.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from airflow.sdk import DAG, Param, task

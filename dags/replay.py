@@ -18,8 +18,6 @@ Progress is in the log, on the pipeline's page and in `penstock status`. `<pipel
 `table-not-ready`: what is landed may not fit it, so resync it.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from airflow.sdk import DAG, Param, task

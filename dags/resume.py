@@ -9,8 +9,6 @@ still there it refuses and says which.
 repair brings them back: trigger `recover`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from airflow.sdk import DAG, task

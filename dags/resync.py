@@ -20,8 +20,6 @@ that were built. To end one half-way, trigger it with `abandon`.
 **If it fails:** `rebuild-open` means that a replay of the table is under way, `work-under-way` that another run is at work on it.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from airflow.sdk import DAG, Param, task

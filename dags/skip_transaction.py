@@ -20,8 +20,6 @@ there. The look takes several times as long as a capture, and holds the work on 
 another run was faster: trigger it again.
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

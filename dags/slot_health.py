@@ -17,8 +17,6 @@ is sent by the next run.
 an alert. Each open alarm names its page in `docs/runbooks/`.
 """
 
-from __future__ import annotations
-
 import logging
 from datetime import timedelta
 from functools import partial

@@ -9,8 +9,6 @@ landing zone stays. Starting again means `bootstrap`: a new slot and a new copy.
 did not make; the ledger knows which.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from airflow.sdk import DAG, task

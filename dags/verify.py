@@ -19,8 +19,6 @@ refused (`work-under-way`). The slot and the snapshot end with the task.
 run. `no-free-slot`: it needs one replication slot for a moment. `verify-differs`: follow its runbook.
 """
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

@@ -6,8 +6,6 @@ The plan and the result are JSON (`penstock.lake.changelog`). The catalog's addr
 (`PENSTOCK_CATALOG_URI`, `_USER`, `_PASSWORD`). The result is written last: without it nothing has happened.
 """
 
-from __future__ import annotations
-
 from penstock.jobs.plans import ChangelogPlan
 from penstock_spark import application, changelog
 

@@ -6,8 +6,6 @@ The plan is JSON (`penstock.jobs.merge_plan.CopyPlan`). The source's address and
 (`PENSTOCK_SOURCE_*`). Each finished table leaves a result file; one failed range ends the application.
 """
 
-from __future__ import annotations
-
 from penstock.jobs.plans import CopyPlan
 from penstock_spark import application, copy
 

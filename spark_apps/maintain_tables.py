@@ -6,8 +6,6 @@ The plan and the result are JSON (`penstock.jobs.maintenance_plan`). The catalog
 environment, as in `merge_changes.py`. It commits to main, but never changes which rows a table has.
 """
 
-from __future__ import annotations
-
 from penstock.jobs.maintenance_plan import MaintenancePlan
 from penstock_spark import application, maintain
 

@@ -7,8 +7,6 @@ The plan and the result are JSON (`penstock.jobs.merge_plan`). The catalog's add
 With `--orders` the application is kept, and carries out the plans that this file brings (`penstock.jobs.driver`).
 """
 
-from __future__ import annotations
-
 from penstock.jobs.merge_plan import MergePlan
 from penstock_spark import application, merge
 

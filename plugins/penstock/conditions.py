@@ -5,8 +5,6 @@ A condition may be met as an error, with what follows from it (`Directive`), be 
 calls nobody, a section of one page says it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ version passes them over. Links are followed, so the constant SQL travels in the
 for it. The zip is replaced in one step, so that a job that starts meanwhile reads a whole one.
 """
 
-from __future__ import annotations
-
 import marshal
 import os
 import secrets

@@ -1,7 +1,5 @@
 """The one loop that waits for something outside of this process: a file here, as the stack waits by it, too."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 

@@ -5,8 +5,6 @@ stay as they are everywhere else. Of a character that does something instead of 
 and paragraphs, what turns the direction of writing) its number is shown, as in `\x1b`.
 """
 
-from __future__ import annotations
-
 import re
 
 _ACTS = re.compile(

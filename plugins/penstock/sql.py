@@ -4,8 +4,6 @@
 the zip that Spark receives. So the library looks in one place.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from importlib.resources import files
 

@@ -4,8 +4,6 @@ Stores answer by a status and a code, disks by an errno, networks by the words o
 Azure, Hadoop, Arrow and DuckDB repeat these in their texts. What fits nothing here may be the file's own.
 """
 
-from __future__ import annotations
-
 import errno
 import re
 from collections.abc import Iterable

@@ -4,8 +4,6 @@ A section of the pipeline file is a model that refuses unknown keys. An amount t
 what one looks like.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

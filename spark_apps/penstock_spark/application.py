@@ -4,8 +4,6 @@ Secrets come by the environment; the command line, which anybody may read, names
 a file next to the plan, since whoever submitted the application sees no more of it than that it failed.
 """
 
-from __future__ import annotations
-
 import argparse
 import logging
 import os

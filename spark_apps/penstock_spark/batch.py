@@ -1,7 +1,5 @@
 """The engine's part of a table's merge: its orders from the plan, and where they are carried out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A whole fill of the changelogs: several tables at once."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Mapping

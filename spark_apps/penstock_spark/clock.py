@@ -4,8 +4,6 @@ Iceberg refuses a snapshot that is more than a minute older than the newest of i
 that is ahead; and a time that has not come yet is taken out of a table's metadata before the next snapshot is staged on it.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import time

@@ -4,8 +4,6 @@ The driver writes the file itself, with Iceberg's own writer: to plan and run a 
 large merge and a third of a small one.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import uuid

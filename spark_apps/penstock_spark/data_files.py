@@ -4,8 +4,6 @@ A file is copied byte for byte, from store to store, and joins the table with th
 for a table as copies know it: its columns under the ids that a new table gives them, stored in our own way.
 """
 
-from __future__ import annotations
-
 import shutil
 import uuid
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 A piece of work travels as bytes, so that an executor that lacks a package answers which one instead of failing to read it.
 """
 
-from __future__ import annotations
-
 import pickle
 import socket
 import sys

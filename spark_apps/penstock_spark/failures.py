@@ -4,8 +4,6 @@ What every table needs (memory, disk, network, stores, the catalog's database, S
 The text of a Spark error may quote values, so nothing of it is passed on: only classes, Spark's condition, a file's name.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 import traceback

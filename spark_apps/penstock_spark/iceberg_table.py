@@ -1,7 +1,5 @@
 """What Iceberg's own table says of itself, as it was when the catalog was asked: one look, however much is asked of it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

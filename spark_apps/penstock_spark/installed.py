@@ -4,8 +4,6 @@ A zip's modules are compiled at every start, which takes half a second. Both are
 installed package itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

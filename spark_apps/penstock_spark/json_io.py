@@ -1,7 +1,5 @@
 """Plan and result files, read and written wherever Hadoop's file systems reach."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from typing import Any
 

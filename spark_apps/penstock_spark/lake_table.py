@@ -3,8 +3,6 @@
 Nothing here moves `main`: `staging` writes the metadata file that would, and whoever holds the catalog's pointer decides.
 """
 
-from __future__ import annotations
-
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Landing files as Spark's driver sees them: which contract their footers name."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 

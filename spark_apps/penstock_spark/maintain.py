@@ -5,8 +5,6 @@ nothing has to be read to know what to delete. A folder that is not the table's 
 own metadata names.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Mapping, Sequence

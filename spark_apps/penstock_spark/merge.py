@@ -1,7 +1,5 @@
 """A whole merge: every table staged, in parallel, then the row that records the cut."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """What work on one table came to, with what it counted: its result, or the error that concerns this table alone."""
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping

@@ -3,8 +3,6 @@
 A session opens a catalog with connections of its own. Where no setting differs from table to table, one serves all.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """How far a merge is, in a small file of the landing zone: whoever waits for it in Airflow shows that."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -3,8 +3,6 @@
 Catalogs and settings belong to a session, so tables that are worked on at the same time do not share one.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

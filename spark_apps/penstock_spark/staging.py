@@ -4,8 +4,6 @@ The transaction's snapshots go into a metadata file of ours, and whoever holds t
 does not. What a killed run leaves is files that nothing names, which maintenance removes.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The stores of a merge as the engine's tasks reach them: with the logins that the landing zone and the catalog have already."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import replace

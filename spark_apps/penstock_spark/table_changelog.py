@@ -4,8 +4,6 @@ The engine writes the rows of the interval. Data files with rows of the interval
 too, as after a compaction, deletion vectors take the interval's rows out.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import replace

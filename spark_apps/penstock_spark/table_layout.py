@@ -3,8 +3,6 @@
 Users partition and sort mirrors by hand; formats, encryption and transforms that the engine does not know pause the table.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta

@@ -4,8 +4,6 @@ Every step is a commit of Iceberg's own that leaves the table whole. What frees 
 written, snapshots for a metadata file, and only then is anything rewritten. Nothing that began after the plan was made is touched.
 """
 
-from __future__ import annotations
-
 import time
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """One table of a merge, from its plan to its staged pointer, or to the reason why it is paused."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace

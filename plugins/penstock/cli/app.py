@@ -4,8 +4,6 @@ Connections come from the environment in Airflow's own form, AIRFLOW_CONN_<ID>. 
 progress and errors on the standard error output.
 """
 
-from __future__ import annotations
-
 import platform
 from typing import Annotated
 

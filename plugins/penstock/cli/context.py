@@ -3,8 +3,6 @@
 Connections come from the environment in Airflow's own form (`AIRFLOW_CONN_<ID>`), so that one definition serves both.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """What the folder of pipeline files holds, read without any connection."""
 
-from __future__ import annotations
-
 import json as json_text
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Write a pipeline file from what a source has: its tables, what check says of them, and what to do next."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext

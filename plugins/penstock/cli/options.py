@@ -4,8 +4,6 @@ Nothing heavy is imported here: `--help` and completion are to answer at once. A
 reading the message.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from enum import IntEnum
 from typing import Annotated, Any, Literal

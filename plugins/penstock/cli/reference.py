@@ -1,7 +1,5 @@
 """The part of docs/commands.md that follows from the code: `python -m penstock.cli.reference` prints it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

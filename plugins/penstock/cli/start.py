@@ -3,8 +3,6 @@
 The bootstrap is triggered before anything is unpaused: the other DAGs skip their runs while one of it waits or runs.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess

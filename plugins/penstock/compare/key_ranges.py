@@ -4,8 +4,6 @@ It must choose the rows that `KeyRange.condition` chooses at the source. Values 
 NULL there and lie beyond every value that it holds: below those with a minus sign or before Christ, above the rest.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import reduce
 

@@ -4,8 +4,6 @@ Python's own shortest text may lie exactly half-way between two floats, and roun
 never writes such a text but takes a digit more. Otherwise both find the same digits and only lay them out differently.
 """
 
-from __future__ import annotations
-
 import math
 from decimal import Decimal
 from fractions import Fraction

@@ -4,8 +4,6 @@ The comparison of source and lake rests on this module, so it shares nothing wit
 knows Arrow's types and PostgreSQL's output functions, works on whole columns, and looks only at odd values one by one.
 """
 
-from __future__ import annotations
-
 import binascii
 from collections.abc import Callable, Sequence
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """What a comparison of source and lake is asked, and what it reports: names, counts and hashes, never a value."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, get_args

@@ -5,8 +5,6 @@ decoding, the lake by PyIceberg instead of Spark, and the lake's values are writ
 own. Reports name rows by hashes of their keys, never by a value.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace

@@ -4,8 +4,6 @@ The password is in no representation and no error. Options (TLS and the like) ar
 misspelt one is refused, because a forgotten `sslmode` would quietly mean a connection in the clear.
 """
 
-from __future__ import annotations
-
 import difflib
 import json
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """The DAGs of a pipeline: which there are, when each runs, and which have to be unpaused together."""
 
-from __future__ import annotations
-
 KEEP_UNPAUSED, BY_SCHEDULE, BY_HAND = "keep unpaused", "by schedule", "by hand"
 WHEN = {
     "capture": KEEP_UNPAUSED,

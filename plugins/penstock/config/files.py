@@ -4,8 +4,6 @@ One file never takes another's pipeline away: a file that cannot be used is a pr
 pipelines that can.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

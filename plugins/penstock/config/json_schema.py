@@ -3,8 +3,6 @@
 It refuses what a schema can refuse; `penstock validate` knows more. A variable `${NAME}` may stand wherever a value does.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

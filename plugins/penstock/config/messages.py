@@ -3,8 +3,6 @@
 Models say what a value looks like (`penstock.units`, `penstock.config.validators`); here pydantic's own complaints get words, too.
 """
 
-from __future__ import annotations
-
 import re
 import typing
 from collections.abc import Iterator, Mapping, Sequence

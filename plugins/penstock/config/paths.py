@@ -1,7 +1,5 @@
 """Where the project and the pipeline files lie, for Airflow and the command line alike."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

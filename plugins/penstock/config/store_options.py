@@ -3,8 +3,6 @@
 Any option may be given as `<option>_env`, which names the environment variable that holds it; a folder takes no options.
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Callable, Iterable
 from typing import Any

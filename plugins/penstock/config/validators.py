@@ -4,8 +4,6 @@ Each is refused when the file is read, because later is too late: a bad cron fai
 the file that holds it. What is accepted here, those programs accept too.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -6,8 +6,6 @@ A copy's file has the table's columns, as values where every text of the file is
 that Iceberg gives them in a new table: such a file can be a data file of the lake as it is.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import count
 

@@ -3,8 +3,6 @@
 The bounds are those that the lake's types compare as the server's do; a value that does not fit its type lies in none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ DuckDB's own casts round, trim, overflow and read `0044-03-15 BC` as a year afte
 them: what is cast back must be the text again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from penstock.engine.duck import duck_type, listing, literal

@@ -6,8 +6,6 @@ of an older relation version lacks the columns added since: its rows show there 
 lacks what was not fetched: its rows leave that out, as updates leave out unchanged TOAST.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """A DuckDB of a task's own, and the one place where a name or a text becomes part of its SQL."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping

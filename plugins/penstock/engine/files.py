@@ -4,8 +4,6 @@ Landing zone and lake may be two stores, each with a login of its own. A task re
 DuckDB reads and writes through them too: no extension is downloaded, nothing is configured twice.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field

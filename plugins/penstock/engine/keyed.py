@@ -4,8 +4,6 @@ The match reads only the key of the table's files, so the cost follows the chang
 unknown is completed from the lake while it is written.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ delete takes any of the equal rows, so exactly as many places as needed are chos
 alike, -0 and 0 apart, so texts distinguish rows exactly.
 """
 
-from __future__ import annotations
-
 from penstock.contract.manifest import FileRef, alike
 from penstock.engine import casts, target, vectors, write
 from penstock.engine.changes import Changes, require_known_columns

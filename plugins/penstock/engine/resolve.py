@@ -12,8 +12,6 @@ or to the row that the lake has under the row's original key: its root.
 What is kept of a change is its id: texts stay in the landed files until they are written.
 """
 
-from __future__ import annotations
-
 from penstock.engine.casts import cast_to, distinguishable
 from penstock.engine.changes import ARRIVE, DELETE, DEPART, INSERT, UPDATE, Changes
 from penstock.engine.duck import Duck, listing

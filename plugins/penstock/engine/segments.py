@@ -4,8 +4,6 @@ A landing file has one key, and files of two keys may take turns within one tran
 stream, and a segment is the part of its files that lies between two of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 

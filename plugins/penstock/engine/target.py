@@ -3,8 +3,6 @@
 Rows also go by bounds alone: because the partition that held them is gone, or because others take their place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np

@@ -6,8 +6,6 @@ rows are: which landed rows live, and which rows of the table go. Then tasks wri
 landed files. So keys are read once per hash part, texts once.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -3,8 +3,6 @@
 Source: Iceberg specification, "Partition Transforms" and "Appendix B: 32-bit Hash Requirements".
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

@@ -6,8 +6,6 @@ what is read is checked by its sum, and what is written is held to the rows that
 Source: Iceberg specification, "Deletion Vectors"; Puffin specification, "deletion-vector-v1" and "File structure".
 """
 
-from __future__ import annotations
-
 import json
 import struct
 import zlib

@@ -1,7 +1,5 @@
 """New data files: typed rows, streamed from a query into Parquet with Iceberg's field ids."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

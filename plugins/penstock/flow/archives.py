@@ -3,8 +3,6 @@
 They are protected as long as `lake.on_dropped_partition` is `keep`. Whoever gives them up says so there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from penstock.errors import LakeError

@@ -1,7 +1,5 @@
 """Check: ask the source whether it is ready for a pipeline, and say it so that a person can act on it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime

@@ -5,8 +5,6 @@ which position that one was read: a slot begins at its maker's time, so one that
 Teardown, recovery and slot health drop only what this rule calls ours (`why_not_ours`).
 """
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress

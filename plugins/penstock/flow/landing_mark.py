@@ -5,8 +5,6 @@ of it. Bootstrap marks the zone once, before the slot is made; whoever lands, me
 are copied elsewhere bring the mark along.
 """
 
-from __future__ import annotations
-
 from secrets import token_hex
 
 from penstock.errors import LakeError

@@ -3,8 +3,6 @@
 Secrets travel only in `environment`: never on the command line, in a plan file or in Spark's configuration.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Mapping

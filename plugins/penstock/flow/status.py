@@ -1,7 +1,5 @@
 """Status: where a pipeline stands, from the ledger as of one moment and, when it answers, from the source."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -3,8 +3,6 @@
 A cut, a window and a look at the publication stop tables `together` with what they stand for: all of it happens, or nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from penstock.conditions import with_runbook

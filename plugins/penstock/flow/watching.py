@@ -1,7 +1,5 @@
 """How far a work is that another process does: looked at every other second, for whoever watches."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress

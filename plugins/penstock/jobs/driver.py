@@ -6,8 +6,6 @@ once, and ends by itself when it is told to, or when the file is not renewed for
 sign of life is a number that changes.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Iterator

@@ -4,8 +4,6 @@ Unlike a merge, maintenance commits to main itself: it changes how rows are stor
 says per table where main must be, and which snapshots a reader may still want.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from penstock.codec import JsonForm

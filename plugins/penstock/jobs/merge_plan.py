@@ -3,8 +3,6 @@
 A `MergePlan` names landed files to bring into lake tables. Spark only stages: a `MergeResult` lists pointers for `publish` to move.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

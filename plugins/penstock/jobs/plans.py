@@ -3,8 +3,6 @@
 What each application on lake tables says of one table is the same of a merge and of a changelog.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from datetime import datetime
 

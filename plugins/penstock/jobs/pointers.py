@@ -1,7 +1,5 @@
 """What `publish` moves: names of the catalog, each from the metadata file that it must show to a staged one."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

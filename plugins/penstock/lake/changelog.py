@@ -4,8 +4,6 @@ An interval of commit time is replaced as a whole. A field of `new` and `old` ke
 what does not fit it, now or after a change of type at the source, stands as exact text in the map of misfits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime

@@ -5,8 +5,6 @@ generation, which the table keeps per field id in a property of its own; a table
 by names.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

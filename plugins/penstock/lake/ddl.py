@@ -1,7 +1,5 @@
 """SQL text that makes namespaces and tables."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 from penstock.lake.columns import LakeColumn

@@ -4,8 +4,6 @@ A folder's name is a readable hint and an id, with a dash between them; hints ha
 part of another's path. The catalog alone knows the name itself.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 

@@ -4,8 +4,6 @@ The published watermark is a table property, for compaction and expiry lose the 
 same names in a snapshot's summary show which run made it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from penstock.config.validators import FORMAT_VERSION

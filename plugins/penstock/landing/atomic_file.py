@@ -4,8 +4,6 @@ In a folder the draft lies next to its target, is fsynced and renamed; what we m
 name that is uploaded at the end: a killed process leaves nothing behind, and no half object is ever listed.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import resource

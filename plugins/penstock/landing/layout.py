@@ -4,8 +4,6 @@ A window and a merge run get one folder per attempt, so that the files of a kill
 way of its successor: nothing refers to them, and maintenance deletes the folder.
 """
 
-from __future__ import annotations
-
 from penstock.lsn import Lsn
 
 

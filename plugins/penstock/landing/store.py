@@ -3,8 +3,6 @@
 What a file system refuses is one of our errors: which zone, why, and what to do next.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path

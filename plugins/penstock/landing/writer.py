@@ -1,7 +1,5 @@
 """Write one landing file, of changes or of a copy's rows, and say what is in it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 

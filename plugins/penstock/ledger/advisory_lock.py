@@ -5,8 +5,6 @@ that ends. It keeps work from being wasted; what keeps it from doing damage are 
 that is short, sorted by time, and safe in paths and in SQL.
 """
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ Capture ends its window at the next barrier and merge makes a cut at it, each in
 a place sets a barrier and waits. The cut forgets it, so a barrier whose maker died costs one cut and nothing more.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime
 

@@ -4,8 +4,6 @@ An interval is one of commit time. It is complete when capture has passed a posi
 past the interval's end; and it can be filled as long as its windows are there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime

@@ -1,7 +1,5 @@
 """What happened: events, and of which of them nobody was told yet."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime

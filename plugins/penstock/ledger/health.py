@@ -4,8 +4,6 @@ A sample carries on since when its slot has been inactive and its confirmed posi
 one shows both, also on servers that do not know. An alarm sends an alert when it opens, and its end if that was sent.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime

@@ -4,8 +4,6 @@ A pointer is a row of `iceberg_tables`. All of them are locked in one order and 
 show; then all move, or none does. Where a fresh table takes a name, and where tables are renamed, rows change their names. Source: Iceberg specification, "JDBC catalog" (table `iceberg_tables`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType

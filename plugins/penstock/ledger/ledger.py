@@ -3,8 +3,6 @@
 Every method is one transaction.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from penstock.config.connections import Connection

@@ -9,8 +9,6 @@ What is built may be given up until it is done. Only the newest run of a build m
 table's pointer and the ledger's row together; the switch itself is part of a cut.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any

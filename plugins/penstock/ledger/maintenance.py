@@ -4,8 +4,6 @@ Files go only after the ledger has forgotten them: killed between the two, the n
 knows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime

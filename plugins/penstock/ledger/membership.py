@@ -5,8 +5,6 @@ surely published, and is then `dropped`; its row, its cuts and its lake table st
 the publication left out changes of it is hidden: it stops until it is copied again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 

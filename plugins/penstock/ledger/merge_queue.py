@@ -1,7 +1,5 @@
 """What a merge takes from the ledger, and what its publication says of each table."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

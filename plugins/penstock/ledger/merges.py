@@ -4,8 +4,6 @@
 whose answer got lost may simply ask again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime

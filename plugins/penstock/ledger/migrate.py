@@ -4,8 +4,6 @@ All revisions are applied in one transaction under an advisory lock: two migrato
 and a killed one leaves nothing.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import psycopg

@@ -5,8 +5,6 @@ record is what the page shows of it, as HTML and as JSON: every number says its 
 1970. Nothing here reads a list of files or a row of anybody's table; sums and steps of time are made by the server.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass

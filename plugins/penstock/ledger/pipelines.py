@@ -3,8 +3,6 @@
 Every new slot begins an era. Positions, windows and copies of one era mean nothing in the next.
 """
 
-from __future__ import annotations
-
 from datetime import datetime
 
 from psycopg.types.json import Jsonb

@@ -4,8 +4,6 @@ Every call of the ledger is one transaction on a connection of its own, or on th
 `session()`. Errors name the address and what PostgreSQL said of itself, never a value or a password.
 """
 
-from __future__ import annotations
-
 import json
 import threading
 from collections.abc import Iterable, Iterator, Mapping

@@ -4,8 +4,6 @@ The shapes of relations are numbered by their content, so that the same shape al
 its relation's number before the window is staged; the ledger takes the number only if no other run gave it to another shape meanwhile.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Literal

@@ -1,7 +1,5 @@
 """What the ledger remembers of tables and of their loads, one frozen record per row."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal

@@ -3,8 +3,6 @@
 While its first copy is read, and until a cut holds that, a new table is called by the state of this load: `copying`, `copied`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 
 from psycopg import errors as pg

@@ -4,8 +4,6 @@ A rolling sample cuts the keys of a table into shares and looks at another one e
 the position at which all of its rows were seen to be equal: for shares, that of the share that was looked at first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime

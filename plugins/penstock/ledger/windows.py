@@ -4,8 +4,6 @@ Only the newest attempt of the window that starts exactly at the pipeline's posi
 captures at once, a killed one and one that woke up late cannot lose or repeat a change.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime

@@ -3,8 +3,6 @@
 It is for whoever looks at the pipeline; nothing depends on it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime

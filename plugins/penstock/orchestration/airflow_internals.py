@@ -3,8 +3,6 @@
 `tests/dags/test_airflow_internals.py` holds each name against the Airflow that is installed, and says what to do when one is gone.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 import sys

@@ -3,8 +3,6 @@
 Airflow shows and exports the extra of a connection in clear, so URLs are not taken from there.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from html import escape

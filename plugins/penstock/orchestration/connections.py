@@ -4,8 +4,6 @@ The hook finds them (environment, metadata, secrets backends) and asks the cloud
 Its own extras stay here; libpq gets what libpq knows.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from copy import deepcopy

@@ -1,7 +1,5 @@
 """The DAGs of every pipeline: made of its file, with what all of them have in common."""
 
-from __future__ import annotations
-
 import runpy
 from collections.abc import Callable
 from dataclasses import replace

@@ -3,8 +3,6 @@
 A task's links are made when it ends, in its own process, which knows what it met.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from airflow.sdk import DAG, BaseOperatorLink, conf

@@ -4,8 +4,6 @@ Tasks have no access to Airflow's metadata database, and its API for tasks count
 DAGs with tasks in the pool are asked in turn, at a bounded rate.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime

@@ -4,8 +4,6 @@ A parse of a DAG file reads that file and asks no database. Where there is none,
 patterns spell out. Choices are a help: what is typed or sent besides is taken, and refused by the task if it is no table.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

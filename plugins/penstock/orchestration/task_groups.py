@@ -1,7 +1,5 @@
 """Tasks that several DAGs share: the steps of bootstrap and recovery, a merge, build and switch (resync, replay)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import timedelta
 from itertools import pairwise

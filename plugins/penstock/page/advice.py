@@ -3,8 +3,6 @@
 Every piece of advice says what is wrong in plain words and ends in a button or a page, never in a dead end.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime

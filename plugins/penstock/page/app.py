@@ -3,8 +3,6 @@
 Who may see it is the caller's to say: `guards` are FastAPI dependencies that stand before every route.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Sequence
 from functools import cache

@@ -1,7 +1,5 @@
 """How numbers are said to a person: sizes, spans and times, short and with their unit."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")

@@ -3,8 +3,6 @@
 Below are the lists that there are: by which keys they are sorted, and which words of a row count.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar

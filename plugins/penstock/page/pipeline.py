@@ -3,8 +3,6 @@
 The same values are the page's HTML and its JSON; times are UTC, every number says its unit in its name.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime

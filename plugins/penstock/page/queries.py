@@ -3,8 +3,6 @@
 A ledger that does not answer is a problem to show, not the end of the page: the other ledgers' pipelines are there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field

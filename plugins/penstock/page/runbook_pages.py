@@ -1,7 +1,5 @@
 """Runbooks and documents as the page shows them: Markdown in, HTML out, links led to where they are in the page."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import lru_cache

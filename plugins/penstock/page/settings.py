@@ -3,8 +3,6 @@
 What may hold a secret is only said to be set: the heartbeat's address, and the values of a store's options and of Spark's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """The page of one table: the ledger's records of it, and what is made of them for a person. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Work under way: the tasks of a pipeline that run or wait, how far each is, and for whom it waits. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime

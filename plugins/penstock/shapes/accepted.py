@@ -7,8 +7,6 @@ position after that look, where a cut is made: what comes into the same bounds l
 to that position brings of another partition with such rows cannot be told from them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal

@@ -3,8 +3,6 @@
 A change is a fact, and says nothing of what follows; that is `penstock.shapes.rules`. `penstock.shapes.diff` finds them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

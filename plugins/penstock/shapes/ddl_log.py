@@ -8,8 +8,6 @@ has to be the known one, and the file that it left the present one. Within the t
 keeps the file: that nothing was lost to one, the rows have to show, or that there were none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby

@@ -5,8 +5,6 @@ the WAL where the trigger's function stood; a JSON text. Whatever is not exactly
 number, is a message that says nothing: never an exception, and no more memory than its own bytes call for.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

@@ -4,8 +4,6 @@ Columns are known by attnum: a new name is a rename, whatever else has that name
 was changed and changed back.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType

@@ -1,7 +1,5 @@
 """What one window left in the landing zone: its files, and the shapes of the relations that the stream announced."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """What landed rows of a relation, whose columns are known by number, are to the columns of the lake's table. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """What a column of a mirrored table is, its type and what older rows show in it; and what becomes of it when the source's changes. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 

@@ -4,8 +4,6 @@ The server stores a number, and writes the name that the object has at that mome
 show another text at the source, and nothing of that is in the stream. So rows must not be told apart by such a text.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from penstock.errors import SourceError

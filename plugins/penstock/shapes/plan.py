@@ -4,8 +4,6 @@ Any step that waits pauses the table; any copy reads all of it; where values of 
 doubt, these alone are read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

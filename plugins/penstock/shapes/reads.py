@@ -9,8 +9,6 @@ FULL all give a table a new file. Together with a changed column it means that s
 or the stream, have to show that nothing is hidden.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any

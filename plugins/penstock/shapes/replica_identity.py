@@ -5,8 +5,6 @@ publish_via_partition_root the stream names the root's identity, while each part
 old rows would be misread.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from penstock.errors import SourceError

@@ -4,8 +4,6 @@ What the lake pays is in proportion to what the source paid: a change that is me
 the server wrote rows again may cost a read of these. docs/schema-changes.md is printed from `RULES`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any

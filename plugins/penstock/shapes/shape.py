@@ -4,8 +4,6 @@ A shape is equal to itself after a way through JSON, so that the ledger can keep
 has the versions of the catalog's own rows, which show also what was changed and changed back.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any

@@ -1,7 +1,5 @@
 """A source table as its catalog describes it: what the stream carries of it, where its rows lie, and its shape. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """What may follow from a change of a source table, by which evidence and settings, and what that costs and shows. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal

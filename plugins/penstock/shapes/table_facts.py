@@ -1,7 +1,5 @@
 """A source table with its place in the lake, as the ledger keeps it. Pure."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from penstock.shapes.accepted import Accepted

@@ -4,8 +4,6 @@ The driver runs a query as `COPY (query) TO STDOUT (FORMAT binary)`, so nothing 
 statement is a literal that psycopg has quoted. A stream that is left early is cancelled on the server.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from typing import Any

@@ -4,8 +4,6 @@ One set of statements serves PostgreSQL 14 to 18. All of a reading is one snapsh
 lock of a table: a transaction that holds one table must not keep the reading of all others waiting.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext

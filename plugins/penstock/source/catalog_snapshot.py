@@ -6,8 +6,6 @@ per published table of all that the catalog says of it, from the rows that `cata
 it is the same, so is the table. A thousand tables then cost a thousand short rows instead of a description of each.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

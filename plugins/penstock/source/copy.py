@@ -5,8 +5,6 @@ value itself, where the driver reads its binary form exactly. Every range proves
 the source: this module needs drivers and Arrow only, because Spark's tasks import it from a zip.
 """
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterable, Iterator, Sequence
 
 import pyarrow as pa

@@ -4,8 +4,6 @@ A superuser installs it with the statement that `install_statement` returns; Pen
 may write a message like its own: the source proves each one (`peek`), by a secret that stays there.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal, LiteralString
 

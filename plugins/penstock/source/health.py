@@ -4,8 +4,6 @@ A role sees what it may: what is hidden from it is listed in `unseen`, with the 
 thing that changes the source here is `drop_unmoved`, which drops the very slot that was judged or nothing.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime
 

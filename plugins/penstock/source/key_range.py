@@ -5,8 +5,6 @@ else it is a range of the texts that the output function gives, by their bytes: 
 looks at every row to find them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 

@@ -5,8 +5,6 @@ time and xid. The server works out the whole result before it sends the first ro
 one large message: that comes in pieces, for libpq and the driver would hold it three times at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass

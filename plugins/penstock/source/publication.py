@@ -4,8 +4,6 @@ Never FOR ALL TABLES: that would make every table without a key refuse the appli
 tomorrow included. A publication of ours carries a comment that says so.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ way ends: what lies behind that place is the same from either slot, message by m
 whatever becomes of us; it holds no more WAL than the slot. Off where the server has few slots left.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace

@@ -12,8 +12,6 @@ What concerns one table only stops none of the others. TRUNCATE and rewrites giv
 empty (PostgreSQL documentation, "Caveats" of MVCC): whether that has happened is asked inside the transaction that has read.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress

@@ -5,8 +5,6 @@ publication, and by every check of the slot's health, because an ALTER TABLE of 
 server itself is not asked by EXPLAIN: planning would run functions of a table's owner with our rights (docs/decisions/0050).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass

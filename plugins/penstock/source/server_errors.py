@@ -5,8 +5,6 @@ primary message is repeated, and only from the classes of error that cannot hold
 and STATEMENT never are. Source: PostgreSQL documentation, "PostgreSQL Error Codes"; messages of versions 14 to 18.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """What the server says of itself: who it is, how far its WAL is written, the limits that concern us, who has a transaction open."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import datetime
 

@@ -4,8 +4,6 @@ Many settings leak into the bytes of decoding and of casts: a role, a database o
 them. They are set on each fresh connection and read back. Nothing is pooled or reused.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Mapping

@@ -5,8 +5,6 @@ first position. That snapshot lives until its connection ends or takes another c
 ordinary transaction exports one. Source: PostgreSQL documentation, "Streaming Replication Protocol".
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field

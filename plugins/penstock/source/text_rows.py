@@ -5,8 +5,6 @@ reads one table, as often as asked, and shows the same rows. Whole relations are
 query and so runs no function of their owners.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager

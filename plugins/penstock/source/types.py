@@ -1,7 +1,5 @@
 """Column types from `pg_type`, as trees (a domain over its base, an array over its element), and which the pipeline file has as text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 

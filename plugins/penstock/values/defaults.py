@@ -5,8 +5,6 @@ the same value at no cost. It exists for single values only, and the spec's JSON
 form of its own, from which the engine has the values again: `shown_text`.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

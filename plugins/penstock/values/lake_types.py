@@ -6,8 +6,6 @@ a decimal wherever 38 digits hold every value. How a text of the server becomes 
 this table: `parsed`, `engine.casts` and `defaults`. Tests hold every rule to the server's own texts.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

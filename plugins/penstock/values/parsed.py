@@ -5,8 +5,6 @@ Christ, a NaN among decimals, an array of two dimensions) raises, and the file i
 engine, which keep misfits. Both must agree on every value, which tests hold them to.
 """
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pyarrow.compute as pc
 

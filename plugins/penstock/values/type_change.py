@@ -4,8 +4,6 @@ That the values were kept shows elsewhere: in a table whose file is the same, or
 cast. Here it is only asked whether the new type renders them the same, or whether that cast changes none. Pure.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -3,8 +3,6 @@
 Everything is a view of arrays that a compiled pass or NumPy has filled; Python runs once per column, never per row.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import lru_cache
 

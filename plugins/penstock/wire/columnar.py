@@ -9,8 +9,6 @@ explains. Cost: O(bytes), plus Python per control message and per relation in a 
 Input: protocol 1, text values, option `messages`; neither two_phase nor streaming.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

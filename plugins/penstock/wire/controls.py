@@ -5,8 +5,6 @@ when its RELATION message says something new; the server repeats identical ones 
 gets one where the log of DDL has it that the same names are other columns now.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -4,8 +4,6 @@ Readers never slice bytes themselves: they name the field they want and the curs
 offset, what was expected and what was there. After the last field a reader asks for the end, so leftovers are refused too.
 """
 
-from __future__ import annotations
-
 import struct
 
 from penstock.errors import ProtocolError

@@ -5,8 +5,6 @@ numba asks for its folder when a function is decorated. Without the variable NUM
 and in the user's home, where what the set-up has compiled is not.
 """
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -5,8 +5,6 @@ Three things that other decoders confuse are three types here: NULL, unchanged T
 not sent) and a value. Old images say whether they are a key or a whole row. Times are microseconds since 2000-01-01 UTC.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 from typing import Literal

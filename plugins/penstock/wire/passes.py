@@ -9,8 +9,6 @@ cache notices a change of the file that a function is in, not of those that it c
 
 # mypy: disable-error-code="assignment,no-any-return"
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeVar
 

@@ -6,8 +6,6 @@ Bytes in, one message or a ProtocolError out, O(bytes). It is the oracle of the 
 that one refuses.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 

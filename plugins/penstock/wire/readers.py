@@ -4,8 +4,6 @@ Source: PostgreSQL documentation, "Logical Replication Message Formats", quoted 
 has a reader that names them (`fields`). What may follow what is the grammar's business (`penstock.wire.pgoutput`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import cast
 

@@ -6,8 +6,6 @@ Where the server cannot read its own WAL, no slot can be moved over that place: 
 memory that the server allocates at once to read it, such as a logical message of almost 1 GiB, which anybody may write.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from penstock.errors import SourceError

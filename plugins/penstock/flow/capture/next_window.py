@@ -9,8 +9,6 @@ What was read ahead is used only where the ledger, after this window is staged a
 that window; else it is forgotten, and the window is peeked.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from time import monotonic

@@ -5,8 +5,6 @@ ahead at all, so memory stays bounded; an exception of the producer is raised at
 stops the producer.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor

@@ -8,8 +8,6 @@ capture of few changes does not, so one run may capture again and again; between
 Other wings and rooms import from this module only, and from `skip_transaction`.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing

@@ -4,8 +4,6 @@ Everything before it is captured as usual, it alone is left out, and the tables 
 has its rows. The place is found by halving the window; the tables by decoding in binary form, in which rows are smaller.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

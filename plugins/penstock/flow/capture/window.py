@@ -5,8 +5,6 @@ and says what it wrote. Of rows that are large by themselves, one is in memory a
 handed on before it asks for more.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ The source's clock, noted with the end of its WAL, ties times to positions: what
 What retention took away cannot be filled; what no slot ever saw is filled without it, and named.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 

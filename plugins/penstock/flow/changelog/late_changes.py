@@ -4,8 +4,6 @@ The clock of the source, or an origin, decides what a change's time is, so this 
 finishes second, the window or the fill, reports the interval that must be refilled.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 

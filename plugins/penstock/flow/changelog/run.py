@@ -4,8 +4,6 @@ An interval is filled when capture has passed its end, and replaced as a whole e
 twice or out of order, it ends the same. Spark prepares, the pointers move in one step.
 """
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 from penstock.errors import LakeError

@@ -4,8 +4,6 @@ A file names its relation by oid and version. In the present era the oid is the 
 perhaps of another server, the name decides.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """What Airflow says of DAGs and tasks: plain values, so that rules and the page need no Airflow to be tested."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime

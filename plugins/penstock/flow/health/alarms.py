@@ -4,8 +4,6 @@ A task that meets an error which no retry fixes opens an alarm of the error's na
 is repeated by that task alone, and ends when the task next succeeds or a person resumes the pipeline.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -5,8 +5,6 @@ it ends, if its beginning was sent. What stands in the alert of its cause sends 
 share one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime

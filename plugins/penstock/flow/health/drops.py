@@ -6,8 +6,6 @@ Never an active slot, never a temporary or a synchronised one, never another liv
 `penstock.flow.guards` calls ours; of others only what a rule of the policy names, with its type and database.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 `HealthInput` needs no source, so that one that does not answer hides nothing else; `SlotInput` has it, and what follows from it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime

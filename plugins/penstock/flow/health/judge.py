@@ -5,8 +5,6 @@ follows from what: that is named in the alert of its cause and sends none of its
 and what still lasts when its cause is over is sent then.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 

@@ -4,8 +4,6 @@ Without the address of the UI, pages are named by their file and nothing else is
 alerts import the ledger's records, and with them its driver.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from urllib.parse import quote
 

@@ -3,8 +3,6 @@
 Nothing is changed here, and nothing decided. A pipeline that the ledger does not know yet is observed all the same.
 """
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterable, Mapping
 from contextlib import suppress

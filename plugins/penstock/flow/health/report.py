@@ -1,7 +1,5 @@
 """A health check as a person reads it, and as other tools do. Pure."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from penstock.codec import fields_of

@@ -4,8 +4,6 @@ And for what a pipeline stands on: room where files are written, and somebody wh
 opens no alarm: the page asks it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The rules for the server around the slot, for slots of others, for capture, and for what capture asks of the source. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """The rules for the pipeline's own slot. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from penstock.conditions import Level

@@ -6,8 +6,6 @@ A verdict on rows stays until all that is in question has been seen to be equal,
 rows, which columns and at which position, never a value.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import datetime
 

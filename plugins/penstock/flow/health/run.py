@@ -4,8 +4,6 @@
 near its limit. Everything that is done is an event with the numbers that justify it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta

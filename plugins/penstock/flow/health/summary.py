@@ -3,8 +3,6 @@
 It is sent once for each time of `health.summary`, whichever run of slot health comes first after it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime

@@ -6,8 +6,6 @@ and the merge drops exactly the staged changes which that snapshot had already s
 paused, and the others continue.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 

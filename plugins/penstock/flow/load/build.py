@@ -4,8 +4,6 @@ Every chunk is a Spark run of its own: planned, written down, submitted, publish
 pointer and the ledger's row together, so a run that is killed anywhere loses at most its chunk.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 

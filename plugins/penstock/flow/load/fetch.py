@@ -5,8 +5,6 @@ table goes on from there: its next merge brings the changes up to the position, 
 Whatever is not exact this way is left to the copy of the whole table.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace

@@ -4,8 +4,6 @@ A place means everything that was committed before it, as a cut does. A time mea
 before it, so commits whose clock went back a little stay in their order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 

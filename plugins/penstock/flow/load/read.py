@@ -4,8 +4,6 @@ The catalog is read once in the snapshot, and what is read is decided by that. W
 unless the first capture does that anyway: a table that was changed meanwhile is read again under a later snapshot.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager

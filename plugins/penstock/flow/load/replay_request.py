@@ -3,8 +3,6 @@
 A dry run prints this look line by line; bad input ends here, before any work.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

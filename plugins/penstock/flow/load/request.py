@@ -4,8 +4,6 @@ It is decided by the table as the snapshot shows it. A first copy, a resync, val
 differ in nothing else.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

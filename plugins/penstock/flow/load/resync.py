@@ -4,8 +4,6 @@ No slot has a part in it, so no WAL is kept for it, and capture continues. A tab
 dry run prints what would become of each table. What a replay needs is in `replay.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 

@@ -5,8 +5,6 @@ a shadow at a place of its own, as of any position. Nothing of it is part of a m
 tables continue, and so do these. Every step looks at what is there: run the same verb again to continue.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ A finished table is proved by a small result file next to its data, whatever bec
 that is done has a file, whose footer says how many rows.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager

@@ -4,8 +4,6 @@ A transaction that was open when a table joined has changes from before in no wi
 snapshot may be taken only when every such transaction has ended.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 

@@ -4,8 +4,6 @@ Folders are listed before the ledger is asked: work writes into the ledger first
 that a folder which was there and is unknown is an orphan, and no run at work can own it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta

@@ -5,8 +5,6 @@ It changes how things are stored, never what a table shows. It takes turns with 
 does: whatever was prepared before can no longer be published onto tables that have moved.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace

@@ -3,8 +3,6 @@
 The driver says in a small file how many changes it has brought.
 """
 
-from __future__ import annotations
-
 import json
 from contextlib import AbstractContextManager
 from dataclasses import dataclass

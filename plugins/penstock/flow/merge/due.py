@@ -1,7 +1,5 @@
 """What a merge has to do: the changes, copies and rebuilt tables that the next cut can hold."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 

@@ -1,7 +1,5 @@
 """Which rows of dropped partitions go in the next cut: at the very place of the stream after which their bounds may have new rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

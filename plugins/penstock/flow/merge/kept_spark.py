@@ -4,8 +4,6 @@ It is ordered through a file of the landing zone, which both sides reach however
 ends, or is killed, the file is not renewed any more and the application ends by itself.
 """
 
-from __future__ import annotations
-
 import contextvars
 import threading
 import time

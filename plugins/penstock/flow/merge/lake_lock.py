@@ -3,8 +3,6 @@
 Nothing depends on it for safety: an attempt that was overtaken cannot publish, and a pointer that has moved is noticed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 

@@ -3,8 +3,6 @@
 Where it is not, the lake, its catalog or the ledger was put back to another time, or lost, and no merge can publish.
 """
 
-from __future__ import annotations
-
 from penstock.compare.lake_reader import lake_reader, sql_catalog
 from penstock.errors import LakeError
 from penstock.flow.context import Context

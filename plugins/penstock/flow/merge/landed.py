@@ -4,8 +4,6 @@ Files are chosen as the merge chooses them for a copied table: all that may hold
 not see, and the snapshot itself separates them by transaction.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

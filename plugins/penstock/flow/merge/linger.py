@@ -4,8 +4,6 @@ Each round is a merge like any other: its own attempt, plan, result and cut, und
 lock is free. Whatever else wants to work ends the lingering: a merge begun elsewhere, a halt, maintenance at work.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from contextlib import suppress

@@ -4,8 +4,6 @@ A name is left and taken in one step, so tables may change places. A name that n
 pipeline's tables has it; if another table has it, the one that was renamed is paused.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ Every plan belongs to a new attempt. An attempt at a cut fences off all older on
 same builds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """Publish what Spark prepared: all tables of a cut in one step, or the chunks of what is built next to them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 

@@ -3,8 +3,6 @@
 Spark prepares, `publish` moves. An attempt that was overtaken can never publish, even if its Spark application outlived its task.
 """
 
-from __future__ import annotations
-
 from penstock.flow.context import Context
 from penstock.flow.merge.attempts import watched
 from penstock.flow.merge.due import due

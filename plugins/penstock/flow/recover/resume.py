@@ -4,8 +4,6 @@ A halt is looked at as capture looks, with the same proof that the source is the
 and the landed files allow. What only a merge can find out is left to the next one, which pauses the table again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 
 from penstock.compare.lake_reader import lake_reader, sql_catalog

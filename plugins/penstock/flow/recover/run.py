@@ -4,8 +4,6 @@ Every step looks at what is there, so it may be killed anywhere and run again: h
 slot and begin an era; then the copy is bootstrap's, and one cut gives fresh tables the names of the old ones.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

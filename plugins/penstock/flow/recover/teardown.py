@@ -1,7 +1,5 @@
 """Teardown: drop the pipeline's slot and publication at the source; the lake and the landing zone stay."""
 
-from __future__ import annotations
-
 from penstock.flow import guards
 from penstock.flow.context import Context
 from penstock.flow.guards import slot_work

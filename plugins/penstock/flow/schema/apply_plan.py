@@ -1,7 +1,5 @@
 """What the plan for a table does to the ledger: the table goes on with what it is now, or waits for a copy."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

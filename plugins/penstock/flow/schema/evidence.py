@@ -5,8 +5,6 @@ no message: a rewrite of them with other values, a TRUNCATE of one partition, a 
 came and was renamed before anyone looked is shown by the landed rows alone: they have the name of their moment.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace

@@ -7,8 +7,6 @@ all tables where an alteration may have kept kinds of changes out of the stream.
 options that were changed and changed back are noticed, too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 

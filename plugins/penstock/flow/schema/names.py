@@ -4,8 +4,6 @@ All tables of a look are renamed together, so that names may be passed on in cha
 does that, and a name that another table is to have pauses the table that was given it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ Only a publication that Penstock made and still owns is altered. For any other t
 No table joins that would then refuse the application's updates, and a pattern that matches nothing takes none out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial

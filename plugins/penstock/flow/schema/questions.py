@@ -4,8 +4,6 @@ A new file may be that of a TRUNCATE or a rewrite that the stream or the event t
 table was rewritten may hold the same values, which the trigger alone can tell. Until then each look compares with what was before.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType

@@ -4,8 +4,6 @@ What the look before had to leave open is decided by the stream, and a table is 
 Whether they fit its columns is asked once, by the merge that is to take them in.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 

@@ -6,8 +6,6 @@ cannot say it, a bounded look at the rows does, or the window's own messages; wh
 is the name of another object it is told once that what becomes of that name is in no stream.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache

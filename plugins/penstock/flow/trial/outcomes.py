@@ -4,8 +4,6 @@ Tables are taken for `ready`, so that everything that can be followed is. Where 
 which an empty scratch database does not have, the worse outcome is given and said to be that.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 

@@ -1,7 +1,5 @@
 """A trial as lines for whoever reviews the migration, as plain data for other tools, and as the status of a CI job. Pure."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict

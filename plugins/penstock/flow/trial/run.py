@@ -3,8 +3,6 @@
 Nothing is changed at the source, in the ledger or in the lake. What is decided of the two snapshots is in `outcomes.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass

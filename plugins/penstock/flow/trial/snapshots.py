@@ -4,8 +4,6 @@ That is its catalog, after the publication has followed the patterns, and what t
 table instead of the WAL.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter

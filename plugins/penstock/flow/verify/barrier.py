@@ -4,8 +4,6 @@ The source's side is the snapshot of a temporary slot's first position, which se
 there. A barrier at that position makes the ordinary captures and merges bring the lake there.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

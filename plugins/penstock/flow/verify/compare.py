@@ -4,8 +4,6 @@ The source is read as an exported snapshot sees it, the lake where the caller sa
 of a verification. A table that cannot be read says so in its comparison, and the others are compared.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace

@@ -5,8 +5,6 @@ is shared with the pipeline: values come by COPY and by PyIceberg. Whole tables,
 A table that cannot be read is a finding, and the others are compared.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta

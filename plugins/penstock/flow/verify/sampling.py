@@ -4,8 +4,6 @@ The keys of a table are cut into shares of about as many rows each, by the lake'
 column. A round looks at every share once; a share in which something differed is looked at in every run until it is fixed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

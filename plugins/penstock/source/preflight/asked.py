@@ -1,7 +1,5 @@
 """What a preflight asks of the source: every answer that a rule may need, read once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 

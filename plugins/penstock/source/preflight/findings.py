@@ -4,8 +4,6 @@ The rules say which of these it is, and give values that are not among what was 
 such an answer; `:names` lists names, `:quoted` quotes a name as SQL does, `:mib` shows bytes. An error forbids a bootstrap.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The preflight's rules for the patterns and the publication. Pure."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 

@@ -4,8 +4,6 @@ The publication and the slot that the pipeline wants need not exist yet: then wh
 `RULES` is the whole list of what is looked at.
 """
 
-from __future__ import annotations
-
 from penstock.config.model import Pipeline
 from penstock.source.preflight import publication_rules, server_rules, table_rules
 from penstock.source.preflight.asked import Asked, gather_facts

@@ -1,7 +1,5 @@
 """The preflight's rules for the server, the slot, and the roles that decode and read. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 

@@ -1,7 +1,5 @@
 """The preflight's rules for the tables that are or would be published. Pure."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

@@ -8,8 +8,6 @@ stay out: they change nothing that capture looks at, and a subscription would co
 written what runs here, so it runs as a role without rights; statements of anybody else are made of quoted names and literals.
 """
 
-from __future__ import annotations
-
 import secrets
 import signal
 import tempfile

@@ -4,8 +4,6 @@ PostgreSQL's own programs run them: `pg_restore`, and `psql` statement by statem
 statements that no transaction takes, DO blocks, COPY data and psql's commands. What is repeated of an error holds no value of a row.
 """
 
-from __future__ import annotations
-
 import re
 import tempfile
 from collections.abc import Iterator, Sequence

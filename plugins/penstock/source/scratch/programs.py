@@ -4,8 +4,6 @@ A program gets host, login and password by its environment, so that no command l
 what the connections of this process hold is not for a migration to read.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re
