@@ -76,6 +76,20 @@ def test_a_slot_that_bootstrap_made_is_dropped_although_the_pipeline_adopts(env1
     assert slots(env16) == []
 
 
+def test_a_pipeline_that_was_torn_down_captures_and_merges_nothing_although_its_slot_is_there(
+    env16: PipelineEnv,
+) -> None:
+    begin(env16)
+    teardown(env16.ctx, dry_run=False)
+    make_slot(env16)
+    env16.sql("insert into t values (2)")
+
+    for verb in (env16.capture, env16.merge):
+        with pytest.raises(LedgerError, match=r"not-bootstrapped.*torn_down"):
+            verb()
+    assert env16.ctx.ledger.windows.all(env16.name) == []
+
+
 def test_a_slot_of_another_kind_is_not_ours(env16: PipelineEnv) -> None:
     begin(env16)
     drop_slot(env16)
