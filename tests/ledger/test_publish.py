@@ -167,6 +167,16 @@ def test_a_copy_is_loaded_by_the_cut_that_names_it_and_no_other(ledger: Ledger, 
     assert {record.state for record in ledger.loads.copies(due)} == {"done"}
 
 
+def test_a_cut_says_of_a_table_that_waits_for_another_that_it_is_copied(
+    ledger: Ledger, lake_rows: Lake, due: str
+) -> None:
+    ledger.tables.save(due, [facts(3, "c")])
+    copy(ledger, due, 3, copy_id="late")
+
+    cut = publish(ledger, lake_rows, due, ledger.merges.begin(due), lake_rows.add("a"))
+    assert {entry["oid"]: entry["state"] for entry in cut.tables} == {1: "ready", 2: "ready", 3: "copied"}
+
+
 def test_tables_that_spark_had_to_pause_stay_behind(ledger: Ledger, lake_rows: Lake, due: str) -> None:
     attempt, pointers = ledger.merges.begin(due), lake_rows.add("a")
     with ledger.together(due):

@@ -9,11 +9,12 @@ select
                 jsonb_agg(
                     jsonb_build_object(
                         'oid', t.oid::bigint, 'schema', t.schema, 'name', t.name, 'target', t.target,
-                        'state', t.state, 'complete_through', t.complete_through::text, 'snapshot_id', t.snapshot_id
+                        'state', d.state, 'complete_through', t.complete_through::text, 'snapshot_id', t.snapshot_id
                     ) || case when c.oid is null then '{}' else jsonb_build_object('counts', c.counts) end
                     order by t.schema, t.name
                 )
             from penstock.table as t
+            join penstock.table_due as d on d.pipeline = t.pipeline and d.oid = t.oid
             left join jsonb_to_recordset(%(counted)s) as c (oid oid, counts jsonb) on c.oid = t.oid
             where t.pipeline = p.name and t.state <> 'dropped'
         ),
