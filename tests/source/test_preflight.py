@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from inspect import getmembers, getsource, isfunction, signature
+from inspect import get_annotations, getmembers, getsource, isfunction
 from types import ModuleType
 
 import pytest
@@ -16,7 +16,7 @@ from penstock.source.ddl_trigger import DdlTrigger
 from penstock.source.preflight import publication_rules, server_rules, table_rules
 from penstock.source.preflight import run as preflight
 from penstock.source.preflight.asked import Asked, gather_facts
-from penstock.source.preflight.findings import TEXTS, Finding, Level
+from penstock.source.preflight.findings import TEXTS, Finding, Level, Note
 from stack.servers.postgres import Database, Server
 from tests.source.conftest import connection_to, pipeline
 
@@ -551,7 +551,9 @@ def test_asking_writes_nothing(conn, shop):
 @pytest.mark.parametrize("module", [server_rules, publication_rules, table_rules])
 def test_every_rule_of_a_module_is_asked(module: ModuleType) -> None:
     functions = [each for _, each in getmembers(module, isfunction) if each.__module__ == module.__name__]
-    rules = [each for each in functions if str(signature(each)).endswith(": 'Asked') -> 'Iterator[Note]'")]
+    rules = [
+        each for each in functions if list(get_annotations(each, eval_str=True).values()) == [Asked, Iterator[Note]]
+    ]
 
     assert rules
     assert [name for name in (each.__name__ for each in rules if each not in preflight.RULES) if name[0] != "_"] == []

@@ -1,9 +1,9 @@
 """From what a check sees to the alarms that should be open. Pure: no server, no clock."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from datetime import timedelta
-from inspect import getmembers, isfunction, signature
+from inspect import get_annotations, getmembers, isfunction
 from types import ModuleType
 from typing import Any
 
@@ -12,8 +12,9 @@ import pytest
 from penstock.conditions import ALARMS, LEVELS
 from penstock.flow.health import rules_lake, rules_server, rules_slot, rules_tables
 from penstock.flow.health.airflow_state import DagState
-from penstock.flow.health.input import ClockReading
+from penstock.flow.health.input import ClockReading, HealthInput, SlotInput
 from penstock.flow.health.judge import LAKE_RULES, RULES
+from penstock.ledger.health import Finding
 from penstock.ledger.windows import WindowPace
 from penstock.lsn import Lsn
 from penstock.source.health import SlotStats
@@ -40,17 +41,18 @@ PAUSED = {"capture": DagState(paused=True)}
 
 
 @pytest.mark.parametrize(
-    ("module", "form", "listed"),
+    ("module", "facts", "listed"),
     [
-        (rules_slot, "(facts: 'SlotInput')", RULES),
-        (rules_server, "(facts: 'SlotInput')", RULES),
-        (rules_lake, "(facts: 'HealthInput')", {*LAKE_RULES, rules_lake.readiness}),
-        (rules_tables, "(facts: 'HealthInput')", LAKE_RULES),
+        (rules_slot, SlotInput, RULES),
+        (rules_server, SlotInput, RULES),
+        (rules_lake, HealthInput, {*LAKE_RULES, rules_lake.readiness}),
+        (rules_tables, HealthInput, LAKE_RULES),
     ],
 )
-def test_every_rule_of_a_module_is_judged_by(module: ModuleType, form: str, listed: Collection[Any]) -> None:
+def test_every_rule_of_a_module_is_judged_by(module: ModuleType, facts: type, listed: Collection[Any]) -> None:
     functions = [each for _, each in getmembers(module, isfunction) if each.__module__ == module.__name__]
-    rules = [each for each in functions if str(signature(each)) == f"{form} -> 'Iterator[Finding]'"]
+    form = {"facts": facts, "return": Iterator[Finding]}
+    rules = [each for each in functions if get_annotations(each, eval_str=True) == form]
 
     assert rules
     assert [each.__name__ for each in rules if each not in listed] == []
