@@ -11,7 +11,7 @@ from penstock.conditions import needs_copy, runbook
 from penstock.config.model import Pipeline
 from penstock.errors import SourceError
 from penstock.flow.context import Context
-from penstock.flow.health.input import HealthInput, LedgerFacts
+from penstock.flow.health.input import HealthInput
 from penstock.flow.health.rules_lake import stale
 from penstock.flow.load import waiting
 from penstock.ledger.events import EventRecord
@@ -141,7 +141,7 @@ def status(ctx: Context) -> Status:
 def _freshness(pipeline: Pipeline, lake: PipelineStatus, at: datetime) -> Freshness:
     if lake.as_of is None:
         return Freshness(None)
-    found = next(stale(HealthInput(pipeline, at, LedgerFacts(lake))), None)
+    found = next(stale(HealthInput(pipeline=pipeline, at=at, lake=lake)), None)
     seconds = max((at - lake.as_of).total_seconds(), 0.0)
     return Freshness(lake.as_of, seconds, found.numbers["limit_seconds"] if found else None)
 

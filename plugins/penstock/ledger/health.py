@@ -23,8 +23,7 @@ _RECENT = 100
 class SlotSample(Row):
     """Hold what one health check saw of one slot; sizes in bytes, `catalog_xmin_age` in transactions.
 
-    `unread` is flushed minus confirmed, `retained` flushed minus restart. `details` of the own slot hold the limits that were in force
-    and what the check saw of the server.
+    `unread` is flushed minus confirmed, `retained` flushed minus restart. `details` of the own slot hold the limits that were in force.
     """
 
     at: datetime

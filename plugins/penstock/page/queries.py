@@ -17,7 +17,7 @@ from penstock.config.files import read_folder
 from penstock.config.validators import NAME
 from penstock.errors import ConfigError, LedgerError, NoLedgerError
 from penstock.flow.health.airflow_state import AirflowQuery, AirflowState
-from penstock.flow.health.input import HealthInput, LedgerFacts
+from penstock.flow.health.input import HealthInput
 from penstock.flow.health.rules_lake import NEEDED, readiness
 from penstock.ledger import Ledger
 from penstock.ledger.health import Finding, LateWork
@@ -267,7 +267,7 @@ def _lacks(
     """Ask slot health's rules what a pipeline still lacks, by what the page knows."""
     late = LateWork(sampled_at=slot.seen_at if slot else None)
     dags = {verb: airflow.dag(f"{row.name}.{verb}") for verb in NEEDED} if airflow else {}
-    return list(readiness(HealthInput(file, now, LedgerFacts(row, late), dags)))
+    return list(readiness(HealthInput(pipeline=file, at=now, airflow=dags, lake=row, late=late)))
 
 
 def _steps(hours: int) -> tuple[timedelta, datetime]:

@@ -7,7 +7,7 @@ from typing import Any
 from penstock.config.model import Pipeline
 from penstock.config.policy import Health
 from penstock.flow.health.airflow_state import DagState
-from penstock.flow.health.input import HealthInput, LedgerFacts, SlotInput
+from penstock.flow.health.input import HealthInput, SlotInput
 from penstock.flow.health.judge import Verdict, judge
 from penstock.flow.health.limits import sample
 from penstock.ledger.health import AlarmRecord, SlotSample
@@ -102,23 +102,23 @@ def behind(slot: SlotFacts = OWN, *, retained: int, unread: int | None = None, *
 
 
 def lake_facts(keys: Any = None, **changes: Any) -> HealthInput:
-    """What is judged without a source, of a pipeline with these settings; changes of the ledger or the whole."""
+    """What is judged without a source, of a pipeline with these settings; changes of the whole."""
     pipeline = Pipeline.model_validate({**SHOP.model_dump(by_alias=True), **(keys or {})})
-    ledger = _changed(LedgerFacts(), changes)
-    return replace(HealthInput(pipeline, NOW, ledger), **changes)
+    return HealthInput(**{"pipeline": pipeline, "at": NOW, **changes})
 
 
 def facts(*slots: SlotFacts, rules: Health | None = None, **changes: Any) -> SlotInput:
-    """A check that saw these slots; changes of the server, its surroundings, the ledger or the whole."""
-    recorded = LedgerFacts(record=RECORD, tables=3, known_tables=3)
-    server, around, ledger = (_changed(known, changes) for known in (SERVER, AROUND, recorded))
+    """A check that saw these slots; changes of the server, its surroundings or the whole."""
+    server, around = (_changed(known, changes) for known in (SERVER, AROUND))
     source = _changed(SourceHealth(server, around, FLUSHED, slots, {}, (), None, ()), changes)
     whole = SlotInput(
         pipeline=SHOP if rules is None else SHOP.model_copy(update={"health": rules}),
         at=NOW,
-        ledger=ledger,
         airflow={"capture": DagState(paused=False)},
         source=source,
+        record=RECORD,
+        tables=3,
+        known_tables=3,
     )
     return replace(whole, **changes)
 

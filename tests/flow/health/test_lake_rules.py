@@ -51,7 +51,7 @@ def message(now: HealthInput) -> str:
 
 def test_a_pipeline_that_is_well_has_no_alarm() -> None:
     assert found(standing()) == {}
-    assert found(HealthInput(SHOP, NOW)) == {}, "nor has one that the ledger does not know"
+    assert found(HealthInput(pipeline=SHOP, at=NOW)) == {}, "nor has one that the ledger does not know"
 
 
 @pytest.mark.parametrize(

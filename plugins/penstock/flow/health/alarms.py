@@ -13,7 +13,7 @@ from penstock.errors import LedgerError, PenstockError, SourceError
 from penstock.flow.context import Context
 from penstock.flow.health import rules_tables
 from penstock.flow.health.alerts import Alert, Deliver, alerts, unrecorded
-from penstock.flow.health.input import HealthInput, LedgerFacts
+from penstock.flow.health.input import HealthInput
 from penstock.flow.health.observe import UNKNOWN
 from penstock.ledger.health import Finding
 from penstock.ledger.records import Level
@@ -88,7 +88,7 @@ def compared(ctx: Context, oids: Collection[int], deliver: Deliver | None) -> No
     """Bring the alarms of tables that were compared or merged up to date, by what the ledger knows now."""
     wanted = frozenset(oids)
     tables = [table for table in ctx.ledger.verifications.tables(ctx.name) if table.oid in wanted]
-    facts = HealthInput(ctx.pipeline, datetime.now(UTC), LedgerFacts(verified=tables))
+    facts = HealthInput(pipeline=ctx.pipeline, at=datetime.now(UTC), verified=tables)
     rules = (rules_tables.differing, rules_tables.unreadable, rules_tables.suspected)
     found = [finding for rule in rules for finding in rule(facts)]
     subjects = frozenset(f"{table.schema}.{table.name}" for table in tables)

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
-from penstock.conditions import Level
+from penstock.conditions import LEVELS, Level
 from penstock.config.model import Pipeline
 from penstock.config.policy import Health
 from penstock.flow.check import seconds_between
 from penstock.flow.health.airflow_state import DagState
-from penstock.flow.health.limits import Forecast, Limits, level_of, limits, samples
+from penstock.flow.health.limits import Limits, growth, limits, sample
 from penstock.ledger.health import AlarmRecord, LateWork, OpenCopy, SlotSample
 from penstock.ledger.page import PipelineStatus
 from penstock.ledger.records import PipelineRecord
@@ -23,6 +23,7 @@ from penstock.ledger.windows import WindowPace
 from penstock.ledger.work import TaskOutcome
 from penstock.source.health import SourceHealth
 from penstock.source.slot import SlotFacts
+from penstock.units import size, span
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +50,17 @@ class ClockReading:
         return (self.at - self.after).total_seconds(), (self.at - self.before).total_seconds()
 
 
-@dataclass(frozen=True, slots=True)
-class LedgerFacts:
-    """Hold what the ledger knows; `lake` and `record` are None for a pipeline that it does not know.
+@dataclass(frozen=True, kw_only=True)
+class HealthInput:
+    """Hold what is judged without the source, as of a time; `airflow` says by verb how the pipeline's DAGs stand.
 
-    `still` are tables that are paused, or not copied yet. What follows `record` is there where the source was asked, too: `last` is the
-    newest sample of each of its slots, `history` those of the own slot, newest first; `others` are the slots of other living pipelines,
-    `tables` counts the tables that are not dropped, `known_tables` these and the others.
+    `lake` is None for a pipeline that the ledger does not know; `still` are tables that are paused, or not copied yet.
     """
 
+    pipeline: Pipeline
+    at: datetime
+    airflow: Mapping[str, DagState] = field(default_factory=dict)
+    disks: Sequence[Disk] = ()
     lake: PipelineStatus | None = None
     late: LateWork = field(default_factory=LateWork)
     still: Sequence[TableRecord] = ()
@@ -66,24 +69,6 @@ class LedgerFacts:
     outcomes: Sequence[TaskOutcome] = ()
     alarms: Sequence[AlarmRecord] = ()
     clock: ClockReading | None = None
-    record: PipelineRecord | None = None
-    tables: int = 0
-    known_tables: int = 0
-    others: frozenset[str] = frozenset()
-    last: Mapping[str, SlotSample] = field(default_factory=dict)
-    history: Sequence[SlotSample] = ()
-    rates: Sequence[WindowPace] = ()
-
-
-@dataclass(frozen=True)
-class HealthInput:
-    """Hold what is judged without the source, as of a time; `airflow` says by verb how the pipeline's DAGs stand."""
-
-    pipeline: Pipeline
-    at: datetime
-    ledger: LedgerFacts = field(default_factory=LedgerFacts)
-    airflow: Mapping[str, DagState] = field(default_factory=dict)
-    disks: Sequence[Disk] = ()
 
     @property
     def name(self) -> str:
@@ -101,14 +86,19 @@ class HealthInput:
 
     def failing(self, verb: str) -> TaskOutcome | None:
         """Return the newest end of a task of this DAG, if that was a failure that no later success has ended."""
-        ours = (each for each in self.ledger.outcomes if each.dag == verb and each.failing_since is not None)
+        ours = (each for each in self.outcomes if each.dag == verb and each.failing_since is not None)
         return max(ours, key=lambda each: each.ended_at, default=None)
 
     def level(self, slug: str, subject: str, value: float, warn: float, critical: float | None = None) -> Level | None:
-        """Return the level that a number has reached; an open alarm ends only with the policy's hysteresis."""
-        ours = (alarm for alarm in self.ledger.alarms if (alarm.slug, alarm.subject) == (slug, subject))
-        held = next((alarm.level for alarm in ours if alarm.closed_at is None), None)
-        return level_of(value, warn, critical, held=held, hysteresis=self.policy.hysteresis)
+        """Return the level that a number has reached; that of an open alarm ends only below its limit by the policy's hysteresis."""
+        ours = (alarm for alarm in self.alarms if (alarm.slug, alarm.subject) == (slug, subject))
+        held = next((LEVELS.index(alarm.level) for alarm in ours if alarm.closed_at is None), -1)
+        limits = {"warn": warn, "critical": critical}
+        for level in reversed(LEVELS):
+            limit, kept = limits[level], 1 - self.policy.hysteresis if held >= LEVELS.index(level) else 1
+            if limit is not None and value >= limit * kept:
+                return level
+        return None
 
     def age(self, since: datetime | None) -> float:
         """Return the seconds since a time."""
@@ -117,15 +107,22 @@ class HealthInput:
 
 @dataclass(frozen=True, kw_only=True)
 class SlotInput(HealthInput):
-    """Hold the source as well, as of its own time: `source_clock` says what that was on this worker's clock."""
+    """Hold the source as well, as of its own time: `source_clock` says what that was on this worker's clock.
+
+    `record` is None for a pipeline that the ledger does not know; `others` are the slots of other living pipelines. `last` is the newest
+    sample of each slot, `history` those of the own one, newest first. `tables` counts the tables that are not dropped, `known_tables`
+    these and the others.
+    """
 
     source: SourceHealth
     source_clock: ClockReading | None = None
-
-    @property
-    def record(self) -> PipelineRecord | None:
-        """Return what the ledger knows of the pipeline."""
-        return self.ledger.record
+    record: PipelineRecord | None = None
+    tables: int = 0
+    known_tables: int = 0
+    others: frozenset[str] = frozenset()
+    last: Mapping[str, SlotSample] = field(default_factory=dict)
+    history: Sequence[SlotSample] = ()
+    rates: Sequence[WindowPace] = ()
 
     @property
     def pause(self) -> int | None:
@@ -149,18 +146,23 @@ class SlotInput(HealthInput):
 
     @cached_property
     def samples(self) -> dict[str, SlotSample]:
-        """Return what is remembered of every slot, by name."""
-        return samples(self.source, self._own_name, self.ledger.last)
+        """Return what is remembered of every slot that stays, by name."""
+        kept = (slot for slot in self.source.slots if not slot.temporary)
+        return {
+            slot.name: sample(self.source, slot, slot.name == self._own_name, self.last.get(slot.name)) for slot in kept
+        }
 
     @cached_property
     def limits(self) -> Limits:
         """Return how much WAL the slot may keep."""
         return limits(self.policy, self.source)
 
-    @cached_property
-    def forecast(self) -> Forecast:
-        """Return how fast WAL piles up behind the slot."""
-        return Forecast(None) if self.own is None else Forecast.from_samples(self.ledger.history, self.own)
+    def until(self, now: int, limit: int | None, what: str) -> str | None:
+        """Say when what the slot keeps comes to a limit if it continues to grow like that, or None."""
+        rate = growth(self.history, self.own)
+        if limit is None or rate <= 0 or now >= limit:
+            return None
+        return f"at {size(rate)}/s {what} ({size(limit)}) in {span((limit - now) / rate)}"
 
     @property
     def _own_name(self) -> str | None:

@@ -104,7 +104,7 @@ def of_lake(facts: HealthInput) -> list[Finding]:
 
 def worst_first(findings: list[Finding], facts: HealthInput) -> list[Finding]:
     """Return findings in the order in which they are told, what follows from another under its cause."""
-    return sorted(inhibited(findings, facts.ledger.alarms), key=lambda finding: -LEVELS.index(finding.level))
+    return sorted(inhibited(findings, facts.alarms), key=lambda finding: -LEVELS.index(finding.level))
 
 
 def _drain(facts: SlotInput, findings: list[Finding]) -> bool:
@@ -131,21 +131,25 @@ def inhibited(findings: Sequence[Finding], alarms: Iterable[AlarmRecord] = ()) -
     `alarms` are the open ones: an error that has paged is the cause of its own DAG's failing.
     """
     paged = [alarm for alarm in alarms if alarm.slug in PAGED and alarm.closed_at is None]
-    causes = {id(finding): _root(finding, findings, paged) for finding in findings}
-    return [_with(finding, causes[id(finding)], findings, causes) for finding in findings]
+    causes = [(each, _root(each, findings, paged)) for each in findings]
+    found = []
+    for finding, cause in causes:
+        following = [each for each, root in causes if root == finding.title]
+        worst = max((finding, *following), key=lambda each: LEVELS.index(each.level)).level
+        follows = tuple(f"{each.slug}: {each.message}" for each in following)
+        found.append(replace(finding, level=worst, cause=cause, follows=follows))
+    return found
 
 
-def _root(finding: Finding, findings: Sequence[Finding], paged: Sequence[AlarmRecord]) -> Finding | str | None:
-    """Return what a finding follows from in the end."""
-    found: Finding | None = None
-    seen = {id(finding)}
-    at = finding
-    while (cause := _cause(at, findings)) is not None and id(cause) not in seen:
-        found = at = cause
-        seen.add(id(cause))
-    of_task = f"{at.subject}."
-    alarm = next((a for a in paged if at.slug.endswith("-failing") and a.subject.startswith(of_task)), None)
-    return f"{alarm.slug} {alarm.subject}" if alarm else found
+def _root(finding: Finding, findings: Sequence[Finding], paged: Sequence[AlarmRecord]) -> str | None:
+    """Name what a finding follows from in the end; causes form no circle."""
+    last = finding
+    while cause := _cause(last, findings):
+        last = cause
+    for alarm in paged:
+        if last.slug.endswith("-failing") and alarm.subject.startswith(f"{last.subject}."):
+            return f"{alarm.slug} {alarm.subject}"
+    return None if last is finding else last.title
 
 
 def _cause(finding: Finding, findings: Sequence[Finding]) -> Finding | None:
@@ -156,16 +160,3 @@ def _cause(finding: Finding, findings: Sequence[Finding]) -> Finding | None:
         each for each in findings if each.subject == finding.subject and finding.slug in SAME_SUBJECT.get(each.slug, ())
     )
     return next(same, None)
-
-
-def _with(
-    finding: Finding,
-    cause: Finding | str | None,
-    findings: Sequence[Finding],
-    causes: dict[int, Finding | str | None],
-) -> Finding:
-    if cause is not None:
-        return replace(finding, cause=cause if isinstance(cause, str) else cause.title)
-    following = [each for each in findings if causes[id(each)] is finding]
-    worst = max((finding, *following), key=lambda each: LEVELS.index(each.level)).level
-    return replace(finding, level=worst, follows=tuple(f"{each.slug}: {each.message}" for each in following))

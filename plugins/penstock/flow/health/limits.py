@@ -5,19 +5,16 @@ inactive at the place where it still is. The WAL budget is the smallest of what 
 the disk that the operator names. PostgreSQL itself does not know how much of the disk is free.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from penstock.codec import fields_of
-from penstock.conditions import LEVELS, Level
+from penstock.conditions import Level
 from penstock.config.policy import Critical, Health, Warn
 from penstock.ledger.health import SlotSample
 from penstock.source.health import SourceHealth
 from penstock.source.slot import SlotFacts
-from penstock.units import size, span
 
 GIB = 1 << 30
 UNKNOWN_ROOM = {"warn": 1 * GIB, "critical": 5 * GIB}
@@ -58,50 +55,16 @@ def limits(policy: Health, source: SourceHealth) -> Limits:
     )
 
 
-def level_of(
-    value: float, warn: float, critical: float | None, *, held: Level | None, hysteresis: float
-) -> Level | None:
-    """Return the level that a number has reached; a level that is held ends only below its limit by `hysteresis`."""
-    known = {"warn": warn, "critical": critical}
-    for level in reversed(LEVELS):
-        limit = known[level]
-        holds = held is not None and LEVELS.index(held) >= LEVELS.index(level)
-        if limit is not None and value >= limit * (1 - hysteresis if holds else 1):
-            return level
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class Forecast:
-    """Say how fast WAL piles up behind the slot, in bytes per second; None where there is no history."""
-
-    rate: float | None
-
-    @classmethod
-    def from_samples(cls, history: Sequence[SlotSample], now: SlotSample) -> Forecast:
-        """Read the rate from the own slot's samples, the newest first."""
-        known = [each for each in (now, *history) if each.retained is not None]
-        seconds = (known[0].at - known[-1].at).total_seconds() if known else 0
-        if seconds <= 0:
-            return cls(None)
-        return cls(((known[0].retained or 0) - (known[-1].retained or 0)) / seconds)
-
-    def until(self, now: int, limit: int | None, what: str) -> str | None:
-        """Say when a limit will be reached if it continues like that, or None."""
-        if limit is None or self.rate is None or self.rate <= 0 or now >= limit:
-            return None
-        return f"at {size(self.rate)}/s {what} ({size(limit)}) in {span((limit - now) / self.rate)}"
+def growth(history: Sequence[SlotSample], now: SlotSample | None) -> float:
+    """Return how fast WAL piles up behind the own slot, in bytes per second, by its samples, the newest first; 0 without a history."""
+    known = [(each.at, each.retained) for each in (now, *history) if each is not None and each.retained is not None]
+    seconds = (known[0][0] - known[-1][0]).total_seconds() if known else 0
+    return (known[0][1] - known[-1][1]) / seconds if seconds > 0 else 0.0
 
 
 def _limit(level: Warn | Critical, budget: int | None, name: str) -> int:
     wanted = [level.bytes, None if budget is None else int(level.share * budget)]
     return min((each for each in wanted if each is not None), default=UNKNOWN_ROOM[name])
-
-
-def samples(source: SourceHealth, own: str | None, last: Mapping[str, SlotSample]) -> dict[str, SlotSample]:
-    """Return what is remembered of every slot that stays, by name; `own` names the pipeline's, `last` are the newest samples."""
-    kept = [slot for slot in source.slots if not slot.temporary]
-    return {slot.name: sample(source, slot, slot.name == own, last.get(slot.name)) for slot in kept}
 
 
 def sample(source: SourceHealth, slot: SlotFacts, own: bool, last: SlotSample | None) -> SlotSample:

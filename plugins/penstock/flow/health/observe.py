@@ -14,13 +14,11 @@ from urllib.parse import unquote, urlsplit
 from penstock.errors import LakeError, LedgerError
 from penstock.flow.context import Context
 from penstock.flow.health.airflow_state import DagState
-from penstock.flow.health.input import ClockReading, Disk, HealthInput, LedgerFacts, SlotInput
+from penstock.flow.health.input import ClockReading, Disk, HealthInput, SlotInput
 from penstock.landing import layout
 from penstock.ledger.health import OpenCopy
-from penstock.ledger.records import PipelineRecord
 from penstock.source import health as source
 from penstock.source import session
-from penstock.source.health import SourceHealth
 
 UNKNOWN = ("ledger-not-migrated", "not-bootstrapped")
 """What the ledger says of a pipeline that it does not know."""
@@ -32,7 +30,7 @@ _RECENT = 20
 def without_source(ctx: Context, airflow: Mapping[str, DagState]) -> HealthInput:
     """Read how a pipeline stands; raises LedgerError when the ledger cannot be asked."""
     name, ledger, at = ctx.name, ctx.ledger, datetime.now(UTC)
-    unknown = HealthInput(ctx.pipeline, at, airflow=airflow)
+    unknown = HealthInput(pipeline=ctx.pipeline, at=at, airflow=airflow)
     try:
         with ledger.session():
             lake = ledger.page.status(name)
@@ -41,7 +39,8 @@ def without_source(ctx: Context, airflow: Mapping[str, DagState]) -> HealthInput
             before = datetime.now(UTC)
             clock = ClockReading(ledger.health.clock(), before, datetime.now(UTC))
             late = ledger.health.late_work(name)
-            known = LedgerFacts(
+            known = replace(
+                unknown,
                 lake=lake,
                 late=replace(late, sampled_at=at),  # this is the next look
                 still=ledger.tables.all(name, states=("paused", "new")),
@@ -55,7 +54,7 @@ def without_source(ctx: Context, airflow: Mapping[str, DagState]) -> HealthInput
         if error.slug in UNKNOWN:
             return unknown
         raise
-    return replace(unknown, ledger=known, disks=disks(ctx.landing.uri(""), late.lake_file))
+    return replace(known, disks=disks(ctx.landing.uri(""), late.lake_file))
 
 
 def with_source(ctx: Context, known: HealthInput) -> SlotInput:
@@ -63,45 +62,38 @@ def with_source(ctx: Context, known: HealthInput) -> SlotInput:
     with session.connect(ctx.source, what=f"{ctx.name}:health", statement_timeout=30) as conn:
         before = datetime.now(UTC)
         seen = source.read_health(conn, publication=ctx.pipeline.publication, trigger=ctx.pipeline.source.ddl_trigger)
-    return SlotInput(
-        pipeline=known.pipeline,
-        at=seen.around.at,
-        ledger=_with_slots(ctx, known.ledger, seen),
-        airflow=known.airflow,
-        disks=known.disks,
-        source=seen,
-        source_clock=ClockReading(seen.around.at, before, datetime.now(UTC)),
+    at = seen.around.at
+    facts = SlotInput(
+        **{**vars(known), "at": at}, source=seen, source_clock=ClockReading(at, before, datetime.now(UTC))
     )
-
-
-def _with_slots(ctx: Context, known: LedgerFacts, seen: SourceHealth) -> LedgerFacts:
-    """Return what is known with what the ledger remembers of the source's slots."""
-    name, ledger = ctx.name, ctx.ledger
     try:
-        records = {record.name: record for record in ledger.pipelines.all()}
+        return _with_slots(ctx, facts)
     except LedgerError as error:
         if error.slug in UNKNOWN:
-            return known
+            return facts
         raise
+
+
+def _with_slots(ctx: Context, facts: SlotInput) -> SlotInput:
+    """Return what is known with what the ledger remembers of the source's slots."""
+    name, ledger = ctx.name, ctx.ledger
+    records = {record.name: record for record in ledger.pipelines.all()}
+    living = (each for each in records.values() if each.name != name and each.state != "torn_down")
+    facts = replace(facts, others=frozenset(each.slot for each in living))
     if name not in records:
-        return replace(known, others=_others(records, name))
+        return facts
     with ledger.session():
-        tables, names = ledger.tables.all(name), [slot.name for slot in seen.slots]
-        since = seen.around.at - _HISTORY - timedelta(seconds=ctx.pipeline.health.drop.patience)
+        tables, names = ledger.tables.all(name), [slot.name for slot in facts.source.slots]
+        since = facts.at - _HISTORY - timedelta(seconds=facts.policy.drop.patience)
         return replace(
-            known,
+            facts,
             record=records[name],
             tables=sum(table.state != "dropped" for table in tables),
             known_tables=len(tables),
-            others=_others(records, name),
             last={each.slot: each for each in ledger.health.slot_samples(name, *names, limit=1)},
             history=ledger.health.slot_samples(name, ctx.pipeline.slot, since=since),
             rates=ledger.windows.recent(name, _RECENT),
         )
-
-
-def _others(records: Mapping[str, PipelineRecord], name: str) -> frozenset[str]:
-    return frozenset(each.slot for each in records.values() if each.name != name and each.state != "torn_down")
 
 
 def _measured(ctx: Context, copies: Iterable[OpenCopy]) -> list[OpenCopy]:

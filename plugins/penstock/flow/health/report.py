@@ -21,6 +21,7 @@ def lines(verdict: Verdict) -> list[Row]:
     facts = verdict.facts
     policy, limits, server, around = facts.policy, facts.limits, facts.source.server, facts.source.around
     how = "would run" if policy.dry_run else "may run"
+    keep = "unlimited" if limits.keep_size is None else size(limits.keep_size)
     rooms = [disk for disk in facts.disks if disk.free is not None]
     return [
         *((f"{each.level} {each.slug}", sentence(f"{each.message}; {each.next}")) for each in verdict.findings),
@@ -28,10 +29,7 @@ def lines(verdict: Verdict) -> list[Row]:
         *([("drain", "capture should run now, with larger windows")] if verdict.drain else []),
         ("slot", _slot(facts.own, facts) if facts.own else f"the server has no slot {facts.pipeline.slot}"),
         ("limits", f"warn {size(limits.warn)}, critical {size(limits.critical)}, drop {size(limits.drop)}"),
-        (
-            "WAL budget",
-            f"{size(limits.budget)} (max_slot_wal_keep_size {_keep(limits.keep_size)}, disk {size(policy.disk)})",
-        ),
+        ("WAL budget", f"{size(limits.budget)} (max_slot_wal_keep_size {keep}, disk {size(policy.disk)})"),
         ("WAL directory", size(facts.source.wal_directory)),
         ("free slots", f"{server.max_replication_slots - around.slots_taken} of {server.max_replication_slots}"),
         ("free senders", f"{server.max_wal_senders - around.senders_taken} of {server.max_wal_senders}"),
@@ -59,42 +57,35 @@ def plain(verdict: Verdict) -> dict[str, Any]:
 
 def gauges(verdict: Verdict) -> dict[str, float]:
     """Return the numbers of the own slot, of the lake and of the tables, by the name of their gauge."""
-    return {**_slot_gauges(verdict), **_lake_gauges(verdict)}
-
-
-def _lake_gauges(verdict: Verdict) -> dict[str, float]:
-    facts, lake = verdict.facts, verdict.facts.ledger.lake
-    if lake is None:
-        return {}
-    fresh = lake.as_of or lake.cut_at
-    numbers = {
-        "lake.freshness_seconds": facts.age(fresh) if fresh else None,
-        "lake.unmerged_changes": lake.unmerged_changes,
-        "lake.unmerged_bytes": lake.unmerged_bytes,
-        "tables.all": lake.tables,
-        "tables.ready": lake.tables_ready,
-        "tables.paused": lake.tables_paused,
-        "tables.conflicting": sum(table.suspected for table in facts.ledger.verified),
-        "tables.differing": sum(table.differs for table in facts.ledger.verified),
-    }
-    return {f"penstock.{name}": float(value) for name, value in numbers.items() if value is not None}
-
-
-def _slot_gauges(verdict: Verdict) -> dict[str, float]:
-    facts = verdict.facts
+    facts, lake = verdict.facts, verdict.facts.lake
     own, server, around = facts.own, facts.source.server, facts.source.around
     levels = [finding.level for finding in verdict.findings]
-    numbers = {
-        "unread_bytes": own.unread if own else None,
-        "retained_bytes": own.retained if own else None,
-        "safe_wal_bytes": own.safe_wal_size if own else None,
-        "catalog_xmin_age": own.catalog_xmin_age if own else None,
-        "unchanged_seconds": (own.at - own.unchanged_since).total_seconds() if own else None,
-        "free_slots": server.max_replication_slots - around.slots_taken,
-        "alarms_warn": levels.count("warn"),
-        "alarms_critical": levels.count("critical"),
+    numbers: dict[str, float | None] = {
+        "slot.free_slots": server.max_replication_slots - around.slots_taken,
+        "slot.alarms_warn": levels.count("warn"),
+        "slot.alarms_critical": levels.count("critical"),
     }
-    return {f"penstock.slot.{name}": float(value) for name, value in numbers.items() if value is not None}
+    if own is not None:
+        numbers |= {
+            "slot.unread_bytes": own.unread,
+            "slot.retained_bytes": own.retained,
+            "slot.safe_wal_bytes": own.safe_wal_size,
+            "slot.catalog_xmin_age": own.catalog_xmin_age,
+            "slot.unchanged_seconds": (own.at - own.unchanged_since).total_seconds(),
+        }
+    if lake is not None:
+        fresh = lake.as_of or lake.cut_at
+        numbers |= {
+            "lake.freshness_seconds": facts.age(fresh) if fresh else None,
+            "lake.unmerged_changes": lake.unmerged_changes,
+            "lake.unmerged_bytes": lake.unmerged_bytes,
+            "tables.all": lake.tables,
+            "tables.ready": lake.tables_ready,
+            "tables.paused": lake.tables_paused,
+            "tables.conflicting": sum(table.suspected for table in facts.verified),
+            "tables.differing": sum(table.differs for table in facts.verified),
+        }
+    return {f"penstock.{name}": float(value) for name, value in numbers.items() if value is not None}
 
 
 def _slot(sample: SlotSample, facts: SlotInput) -> str:
@@ -106,18 +97,12 @@ def _slot(sample: SlotSample, facts: SlotInput) -> str:
 
 
 def _unseen(facts: SlotInput) -> list[str]:
-    blind = (
-        []
-        if facts.dag("capture").paused is not None
-        else ["whether the capture DAG is paused or fails (Airflow knows)"]
-    )
-    known = [] if facts.record else ["the pipeline's past: the ledger does not know it yet, nothing is recorded"]
-    rooms = [f"how full the {disk.what} is, at {disk.place}" for disk in facts.disks if disk.free is None]
-    return [*facts.source.unseen, *blind, *known, *rooms]
-
-
-def _keep(keep_size: int | None) -> str:
-    return "unlimited" if keep_size is None else size(keep_size)
+    found = list(facts.source.unseen)
+    if facts.dag("capture").paused is None:
+        found.append("whether the capture DAG is paused or fails (Airflow knows)")
+    if facts.record is None:
+        found.append("the pipeline's past: the ledger does not know it yet, nothing is recorded")
+    return [*found, *(f"how full the {disk.what} is, at {disk.place}" for disk in facts.disks if disk.free is None)]
 
 
 def _channels(policy: Health) -> str:

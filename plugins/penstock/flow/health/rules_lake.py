@@ -31,7 +31,7 @@ NEEDED = {
 
 def stale(facts: HealthInput) -> Iterator[Finding]:
     """Report a lake whose newest cut shows the source as it was long ago."""
-    lake, name = facts.ledger.lake, facts.name
+    lake, name = facts.lake, facts.name
     since = None if lake is None else lake.as_of or lake.cut_at
     if lake is None or since is None or lake.state not in ("running", "halted") or not lake.tables:
         return
@@ -59,7 +59,7 @@ def freshness_limits(pipeline: Pipeline) -> tuple[int, int]:
 
 def merge(facts: HealthInput) -> Iterator[Finding]:
     """Report changes that wait for a merge which is paused, fails or does not come."""
-    lake, dag = facts.ledger.lake, f"{facts.name}.merge"
+    lake, dag = facts.lake, f"{facts.name}.merge"
     if lake is None or lake.state != "running" or lake.unmerged_since is None:
         return
     state, failed, waiting = facts.dag("merge"), facts.failing("merge"), facts.age(lake.unmerged_since)
@@ -117,7 +117,7 @@ def channels(facts: HealthInput) -> Iterator[Finding]:
 
 def watched(facts: HealthInput) -> Iterator[Finding]:
     """Report that slot health itself is paused or silent; whoever else runs can tell."""
-    pause, sampled = seconds_between(facts.policy.schedule), facts.ledger.late.sampled_at
+    pause, sampled = seconds_between(facts.policy.schedule), facts.late.sampled_at
     dag = f"{facts.name}.slot_health"
     if pause is None:
         return
@@ -136,7 +136,7 @@ def readiness(facts: HealthInput) -> Iterator[Finding]:
     Slot health has rules for most of it; but before its first look, or while it is paused, no alarm opens. A DAG that is paused is no
     alarm while nothing waits for it, nor is a pipeline without a cut.
     """
-    lake = facts.ledger.lake
+    lake = facts.lake
     if lake is None or lake.state != "running":
         return
     if not facts.airflow:
@@ -174,7 +174,7 @@ def _unwatched(facts: HealthInput) -> tuple[str, str] | None:
     if facts.policy.schedule is None:
         reason = "health.schedule is null: what the slot keeps is seen only when somebody triggers slot health."
         return "Slot health has no schedule", reason
-    if facts.ledger.late.sampled_at is None:
+    if facts.late.sampled_at is None:
         return "The slot was not checked yet", "What it keeps on the source is unknown until slot health has run once."
     for each in watched(facts):
         return "The slot is not checked", f"{each.message}: the slot's numbers below are that old."

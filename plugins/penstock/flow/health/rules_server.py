@@ -37,7 +37,7 @@ def capture(facts: SlotInput) -> Iterator[Finding]:
 
 def too_slow(facts: SlotInput) -> Iterator[Finding]:
     """Report that the queue grows while capture is at work: each run then has more to read than the one before."""
-    history, rates, own = facts.ledger.history, facts.ledger.rates, facts.own
+    history, rates, own = facts.history, facts.rates, facts.own
     if own is None or len(history) < _GROWTH_SAMPLES or not rates:
         return
     unread = [each.unread or 0 for each in (own, *history[:_GROWTH_SAMPLES])]
@@ -54,7 +54,7 @@ def too_slow(facts: SlotInput) -> Iterator[Finding]:
         f"took {span(longest)}, and {size(own.unread)} are waiting"
     )
     level: Level = "critical" if (own.unread or 0) >= facts.limits.warn else "warn"
-    step = facts.forecast.until(own.retained or 0, facts.limits.critical, "the slot reaches the critical limit")
+    step = facts.until(own.retained or 0, facts.limits.critical, "the slot reaches the critical limit")
     numbers = {
         "written_per_second": round(written),
         "read_per_second": round(read),
@@ -68,7 +68,7 @@ def abandoned(facts: SlotInput) -> Iterator[Finding]:
     for slot in facts.foreign:
         found = facts.samples[slot.name]
         idle, kept = facts.age(found.inactive_since), found.retained or 0
-        if found.active or slot.synced or slot.name in facts.ledger.others or idle < facts.policy.watch.abandoned:
+        if found.active or slot.synced or slot.name in facts.others or idle < facts.policy.watch.abandoned:
             continue
         level = facts.level("slot-abandoned", slot.name, kept, facts.limits.warn, facts.limits.critical)
         if level:
@@ -151,7 +151,7 @@ def refused(facts: SlotInput) -> Iterator[Finding]:
 
 def clocks(facts: SlotInput) -> Iterator[Finding]:
     """Report clocks that differ from the ledger's."""
-    ledger, source = facts.ledger.clock, facts.source_clock
+    ledger, source = facts.clock, facts.source_clock
     if ledger is None:
         return
     yield from _apart("worker", "this worker's clock", (0.0, 0.0), ledger.ahead)

@@ -34,9 +34,9 @@ def queue(facts: SlotInput) -> Iterator[Finding]:
 def _next_of_queue(facts: SlotInput, value: int) -> str:
     limits = facts.limits
     ahead = (
-        facts.forecast.until(value, limits.critical, "it reaches the critical limit"),
-        facts.forecast.until(value, limits.keep_size, "the server gives the slot up at max_slot_wal_keep_size"),
-        facts.forecast.until(value, facts.policy.disk, "the disk is full"),
+        facts.until(value, limits.critical, "it reaches the critical limit"),
+        facts.until(value, limits.keep_size, "the server gives the slot up at max_slot_wal_keep_size"),
+        facts.until(value, facts.policy.disk, "the disk is full"),
     )
     found = [each for each in ahead if each] or ["it does not grow, as far as the samples show"]
     return "; ".join(found)
@@ -63,33 +63,26 @@ def existence(facts: SlotInput) -> Iterator[Finding]:
     record, own, name = facts.record, facts.own, facts.pipeline.slot
     if record is None:
         return
-    needless = _needless(facts)
+    why_needless = needless(facts)
     # the runbook of one that is not needed drops it: it is missed once a capture has halted for want of it
-    awaited = record.state == "halted" or (record.state in _LIVING and not needless)
+    awaited = record.state == "halted" or (record.state in _LIVING and not why_needless)
     if own is None and record.position is not None and awaited and record.halted_slug != "slot-dropped":
         said = f"expected slot {name} at {record.position}, but the server has no such slot"
         step = f"changes since then are lost to the stream; trigger {facts.name}.recover"
         yield Finding("slot-missing", name, "critical", said, step, {"position": str(record.position)})
-    if own is not None and needless:
-        said = f"slot {name} keeps {size(own.retained)} of WAL that no reader needs: {needless}"
+    if own is not None and why_needless:
+        said = f"slot {name} keeps {size(own.retained)} of WAL that no reader needs: {why_needless}"
         yield Finding(
             "slot-orphaned", name, "critical", said, "WAL piles up until it is dropped", {"retained": own.retained}
         )
 
 
-def orphaned(facts: SlotInput) -> str | None:
-    """Say why the own slot, which is there, is not needed, or return None."""
-    return _needless(facts) if facts.own is not None else None
-
-
-def _needless(facts: SlotInput) -> str | None:
+def needless(facts: SlotInput) -> str | None:
+    """Say why the pipeline needs no slot, or return None."""
     record = facts.record
-    if record is None:
-        return None
-    had_some, has_none = facts.ledger.known_tables > 0, facts.ledger.tables == 0  # else its first is yet to come
-    if record.state in ("running", "halted") and record.position is not None and had_some and has_none:
-        return "the pipeline has no table any more"
-    return None
+    had_some, has_none = facts.known_tables > 0, facts.tables == 0  # else its first is yet to come
+    is_placed = record is not None and record.state in ("running", "halted") and record.position is not None
+    return "the pipeline has no table any more" if is_placed and had_some and has_none else None
 
 
 def synced(facts: SlotInput) -> Iterator[Finding]:
@@ -114,7 +107,11 @@ def stalled(facts: SlotInput) -> Iterator[Finding]:
             f"the confirmed position of slot {own.slot} has stood at {own.confirmed_lsn} for {span(still)}, although "
             f"capture runs every {span(pause)} and {size(own.unread)} are unread"
         )
-        numbers = {"seconds": round(still), "unread": own.unread, "inactive_since": _text(own.inactive_since)}
+        numbers = {
+            "seconds": round(still),
+            "unread": own.unread,
+            "inactive_since": own.inactive_since and str(own.inactive_since),
+        }
         yield Finding(
             "slot-stalled",
             own.slot,
@@ -189,7 +186,3 @@ def spills(facts: SlotInput) -> Iterator[Finding]:
         said = f"decoding slot {own.slot} spilled {size(own.spill_bytes)} to disk, of {size(own.total_bytes)} decoded"
         step = "captures stay slower than they need be; raise capture.work_mem"
         yield Finding("decoding-spills", own.slot, level, said, step, {"share": round(share, 3), "limit": limit})
-
-
-def _text(moment: object) -> str | None:
-    return None if moment is None else str(moment)

@@ -26,7 +26,7 @@ COMPARED = frozenset({"verify-differs", "verify-unreadable", "divergence-suspect
 
 def paused(facts: HealthInput) -> Iterator[Finding]:
     """Report every table that is paused."""
-    for each in facts.ledger.still:
+    for each in facts.still:
         if each.state == "paused":
             said = f"{each.qualified} is paused by {each.paused_slug}: {each.paused_reason}"
             step = f"its changes are landed, readers keep the last cut; {_way_out(facts, each)}"
@@ -43,7 +43,7 @@ def _way_out(facts: HealthInput, table: TableRecord) -> str:
 
 def differing(facts: HealthInput) -> Iterator[Finding]:
     """Report tables that differ, until a later comparison has seen them equal, with the counts of the newest look at what differed."""
-    for table in facts.ledger.verified:
+    for table in facts.verified:
         if not table.differs:
             continue
         subject = f"{table.schema}.{table.name}"
@@ -64,7 +64,7 @@ def differing(facts: HealthInput) -> Iterator[Finding]:
 
 def unreadable(facts: HealthInput) -> Iterator[Finding]:
     """Report tables of which the newest comparison could not read a side."""
-    for table in facts.ledger.verified:
+    for table in facts.verified:
         if table.outcome == "unreadable":
             subject, lsn = f"{table.schema}.{table.name}", str(table.compared_lsn)
             said = f"{subject} could not be compared at {lsn}: {table.reason}"
@@ -74,7 +74,7 @@ def unreadable(facts: HealthInput) -> Iterator[Finding]:
 
 def suspected(facts: HealthInput) -> Iterator[Finding]:
     """Report tables that may have diverged: changes met other rows than they should."""
-    for table in facts.ledger.verified:
+    for table in facts.verified:
         if not table.suspected:
             continue
         subject = f"{table.schema}.{table.name}"
@@ -88,9 +88,9 @@ def suspected(facts: HealthInput) -> Iterator[Finding]:
 def resync(facts: HealthInput) -> Iterator[Finding]:
     """Report tables that wait for a copy which fails, or whose DAG is paused."""
     dag, failed = f"{facts.name}.resync", facts.failing("resync")
-    waiting = [each for each in facts.ledger.still if each.waits]
-    open_ones = [each for each in facts.ledger.copies if each.kind == "resync"]
-    if not (waiting or open_ones) or facts.ledger.lake is None or facts.ledger.lake.state != "running":
+    waiting = [each for each in facts.still if each.waits]
+    open_ones = [each for each in facts.copies if each.kind == "resync"]
+    if not (waiting or open_ones) or facts.lake is None or facts.lake.state != "running":
         return
     wait = (
         f"{several(len(waiting), 'table')} waiting for a copy"
@@ -109,7 +109,7 @@ def resync(facts: HealthInput) -> Iterator[Finding]:
 def copies(facts: HealthInput) -> Iterator[Finding]:
     """Report a copy or a rebuild that has not got on for long."""
     patience = facts.policy.watch.stalled_copy
-    for each in facts.ledger.copies:
+    for each in facts.copies:
         still = facts.age(each.moved_at)
         level = facts.level("copy-stalled", f"{each.kind} {each.id}", still, patience)
         if level:
@@ -125,14 +125,12 @@ def maintain(facts: HealthInput) -> Iterator[Finding]:
     """Report maintenance that fails, is paused, or has not come to its end for two schedules."""
     step = "small files, deleted rows and old files pile up: reads get slower, the lake grows"
     settings = facts.pipeline.maintain
-    yield from _late(
-        facts, "maintain", facts.ledger.late.maintained_at, settings.schedule, settings.time_budget, step=step
-    )
+    yield from _late(facts, "maintain", facts.late.maintained_at, settings.schedule, settings.time_budget, step=step)
 
 
 def changelog(facts: HealthInput) -> Iterator[Finding]:
     """Report changelogs that are not filled any more; one that never was is not missed while its DAG is paused."""
-    filled, settings = facts.ledger.late.filled_upto, facts.pipeline.changelog
+    filled, settings = facts.late.filled_upto, facts.pipeline.changelog
     if not settings.tables.include or (filled is None and facts.dag("changelog").paused is not False):
         return
     step = "readers of changelogs lack the newest intervals; they can be filled while the landing zone holds them"
@@ -142,14 +140,14 @@ def changelog(facts: HealthInput) -> Iterator[Finding]:
 def verify(facts: HealthInput) -> Iterator[Finding]:
     """Report verifications that fail, are paused, or have not come to their end for two schedules."""
     step, settings = "nobody compares source and lake: a difference would stay unseen", facts.pipeline.verify
-    yield from _late(facts, "verify", facts.ledger.late.verified_at, settings.schedule, settings.wait, step=step)
+    yield from _late(facts, "verify", facts.late.verified_at, settings.schedule, settings.wait, step=step)
 
 
 def _late(
     facts: HealthInput, verb: str, done: datetime | None, schedule: str | None, grace: int, *, step: str
 ) -> Iterator[Finding]:
     """Report scheduled work that fails, or was not done for two schedules."""
-    pause, lake = seconds_between(schedule), facts.ledger.lake
+    pause, lake = seconds_between(schedule), facts.lake
     if pause is None or lake is None or lake.state != "running":
         return
     slug, dag, failed, since = f"{verb}-overdue", f"{facts.name}.{verb}", facts.failing(verb), done or lake.created_at

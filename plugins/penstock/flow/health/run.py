@@ -7,7 +7,6 @@ near its limit. Everything that is done is an event with the numbers that justif
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from penstock.conditions import ALARMS, PAGED
 from penstock.errors import ConfigError, SourceError
@@ -18,14 +17,13 @@ from penstock.flow.health.airflow_state import DagState
 from penstock.flow.health.alarms import Scope, reconcile
 from penstock.flow.health.alerts import Deliver, no_delivery
 from penstock.flow.health.drops import drop
-from penstock.flow.health.input import HealthInput, LedgerFacts, SlotInput
+from penstock.flow.health.input import HealthInput
 from penstock.flow.health.judge import LAKE_RULES, Verdict, judge, of_lake, worst_first
 from penstock.flow.health.observe import with_source, without_source
 from penstock.ledger.health import Finding
 from penstock.units import several
 
 _LARGER = 4
-_SOURCE = "source"
 _ALL = frozenset(ALARMS)
 
 
@@ -56,10 +54,11 @@ def act(ctx: Context, verdict: Verdict, deliver: Deliver) -> tuple[str, ...]:
     Raises LedgerError.
     """
     facts, health = verdict.facts, ctx.ledger.health
-    details = {name: _details(facts) if sample.own else {} for name, sample in facts.samples.items()}
-    health.record_slot_samples(ctx.name, [replace(each, details=details[each.slot]) for each in facts.samples.values()])
-    if facts.ledger.lake is not None:
-        health.record_lake_sample(ctx.name, at=facts.at, as_of=facts.ledger.lake.as_of)
+    in_force = {"limits": asdict(facts.limits)}
+    samples = [replace(each, details=in_force if each.own else {}) for each in facts.samples.values()]
+    health.record_slot_samples(ctx.name, samples)
+    if facts.lake is not None:
+        health.record_lake_sample(ctx.name, at=facts.at, as_of=facts.lake.as_of)
     for each in verdict.drops:
         drop(ctx, each)
     undelivered = reconcile(ctx, verdict.findings, Scope(_ALL, judged=_ALL - PAGED), deliver, facts.at)
@@ -67,28 +66,12 @@ def act(ctx: Context, verdict: Verdict, deliver: Deliver) -> tuple[str, ...]:
     return undelivered
 
 
-def _details(facts: SlotInput) -> dict[str, Any]:
-    """Return what the own slot's sample carries besides: the limits in force, and the server around it."""
-    server, around = facts.source.server, facts.source.around
-    oldest = max((each.age_seconds or 0 for each in facts.source.transactions), default=0)
-    return {
-        "limits": asdict(facts.limits),
-        "free_slots": server.max_replication_slots - around.slots_taken,
-        "free_senders": server.max_wal_senders - around.senders_taken,
-        "wal_directory": facts.source.wal_directory,
-        "oldest_transaction": round(oldest),
-        "idle_slot_timeout": server.idle_slot_timeout,
-        "capture_paused": facts.dag("capture").paused,
-        "unseen": list(facts.source.unseen),
-    }
-
-
 def _unreachable(ctx: Context, error: SourceError, facts: HealthInput, deliver: Deliver) -> None:
     """Open the alarm that the source can't be asked, and judge what needs no source; the other alarms stay as they are."""
-    if facts.ledger.lake is None:  # a pipeline that the ledger does not know
+    if facts.lake is None:  # a pipeline that the ledger does not know
         return
     numbers, step = {"error": error.slug}, "the slot is not observed until the source answers"
-    finding = Finding("source-unreachable", _SOURCE, "critical", error.message, step, numbers)
+    finding = Finding("source-unreachable", "source", "critical", error.message, step, numbers)
     found = worst_first([finding, *of_lake(facts)], facts)
     for each in found:
         ctx.progress(f"{each.level} {each.slug}: {each.message}")
@@ -98,8 +81,8 @@ def _unreachable(ctx: Context, error: SourceError, facts: HealthInput, deliver: 
 def watch_the_watcher(ctx: Context, dags: Mapping[str, DagState], deliver: Deliver) -> None:
     """Open or close the alarm of a slot health that does not run, and send it, by a capture, which runs more often; raises LedgerError."""
     with ctx.ledger.session():
-        late = LedgerFacts(late=ctx.ledger.health.late_work(ctx.name))
-        facts = HealthInput(ctx.pipeline, datetime.now(UTC), late, dags)
+        late = ctx.ledger.health.late_work(ctx.name)
+        facts = HealthInput(pipeline=ctx.pipeline, at=datetime.now(UTC), airflow=dags, late=late)
         scope = Scope(LAKE_RULES[rules_lake.watched])
         reconcile(ctx, rules_lake.watched(facts), scope, deliver, facts.at)
 

@@ -4,16 +4,14 @@ It is sent once for each time of `health.summary`, whichever run of slot health 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from croniter import croniter
 
 from penstock.flow.context import Context
 from penstock.flow.health.alerts import Delivery
-from penstock.ledger.events import Work
 from penstock.ledger.health import AlarmRecord
-from penstock.ledger.page import PipelineStatus, Shown
+from penstock.ledger.page import Shown
 from penstock.ledger.records import TableWork
 from penstock.printable import printable
 from penstock.units import several, span
@@ -23,20 +21,6 @@ DROPPED = ("slot-dropped", "slot-abandoned", "slot-orphaned")
 _NAMED = 5
 Send = Callable[[str, str], Delivery]
 """Sends a title and a text to the channels of the level info."""
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """Hold what a summary tells of the time since `since`."""
-
-    at: datetime
-    since: datetime
-    lake: PipelineStatus
-    work: Work
-    tables: Sequence[TableWork]
-    schema: Sequence[Shown]
-    dropped: Sequence[Shown]
-    alarms: Sequence[AlarmRecord]
 
 
 def due(schedule: str, now: datetime) -> tuple[datetime, datetime]:
@@ -55,57 +39,39 @@ def send_summary(ctx: Context, send: Send, now: datetime | None = None) -> bool:
     summaries = ctx.ledger.summaries
     if not summaries.claim(ctx.name, due=newest, at=now):
         return False
-    facts = read_facts(ctx, now, before)
-    delivery = send(title(ctx.name, facts), "\n".join(printable(f"{name}: {value}") for name, value in lines(facts)))
+    alarms = [alarm for alarm in ctx.ledger.health.alarms(ctx.name) if alarm.closed_at is None]
+    state = several(len(alarms), "open alarm") if alarms else "all is well"
+    text = "\n".join(printable(f"{name}: {value}") for name, value in _lines(ctx, now, before, alarms))
+    delivery = send(f"[penstock] summary: {ctx.name}, {state}", text)
     for failure in delivery.failures:
         ctx.progress(f"[alert-undelivered] {failure}")
     summaries.end(ctx.name, due=newest, sent_at=now if delivery.taken else None)
     return bool(delivery.taken)
 
 
-def read_facts(ctx: Context, now: datetime, since: datetime) -> Facts:
-    """Read what a summary tells; raises LedgerError."""
+def _lines(ctx: Context, now: datetime, since: datetime, alarms: Sequence[AlarmRecord]) -> Iterator[tuple[str, str]]:
+    """Read what a summary tells, as labelled lines; what has nothing to tell says so, so that its absence means nothing else."""
     name, ledger = ctx.name, ctx.ledger
     with ledger.session(), ledger.page.panels() as panel:
         (lake,) = panel.pipelines(name)
-        return Facts(
-            at=now,
-            since=since,
-            lake=lake,
-            work=ledger.summaries.work(name, since=since),
-            tables=ledger.merges.table_work(name, since=since),
-            schema=panel.events(name, since=since, slugs=SCHEMA, limit=None)[::-1],
-            dropped=panel.events(name, since=since, slugs=DROPPED, limit=None)[::-1],
-            alarms=[alarm for alarm in ledger.health.alarms(name) if alarm.closed_at is None],
-        )
-
-
-def title(name: str, facts: Facts) -> str:
-    """Return one line with the most important."""
-    state = several(len(facts.alarms), "open alarm") if facts.alarms else "all is well"
-    return f"[penstock] summary: {name}, {state}"
-
-
-def lines(facts: Facts) -> Iterator[tuple[str, str]]:
-    """Return a summary as labelled lines; what has nothing to tell says so, so that its absence means nothing else."""
-    lake, work = facts.lake, facts.work
-    yield "since", f"{facts.since:%F %T} UTC"
-    yield (
-        "state",
-        f"{lake.state}, {lake.tables_ready} of {several(lake.tables, 'table')} ready, {lake.tables_paused} paused",
-    )
+        schema = panel.events(name, since=since, slugs=SCHEMA, limit=None)[::-1]
+        dropped = panel.events(name, since=since, slugs=DROPPED, limit=None)[::-1]
+        work, tables = ledger.summaries.work(name, since=since), ledger.merges.table_work(name, since=since)
+    yield "since", f"{since:%F %T} UTC"
+    ready = f"{lake.tables_ready} of {several(lake.tables, 'table')} ready"
+    yield "state", f"{lake.state}, {ready}, {lake.tables_paused} paused"
     fresh = lake.as_of or lake.cut_at
-    behind = span((facts.at - fresh).total_seconds()) if fresh else None
+    behind = span((now - fresh).total_seconds()) if fresh else None
     yield "freshness", f"readers see the source as it was {behind} ago" if behind else "there is no cut yet"
-    yield "rows", f"{several(work.captured, 'change')} captured, {several(work.cuts, 'cut')}: {_sum(facts.tables)}"
-    for table in facts.tables[:_NAMED]:
-        yield "slow table", f"{table.schema}.{table.name}: {span(table.seconds)} of merges, {_sum([table])}"
-    yield from _news("schema change", facts.schema)
-    yield from _news("dropped", facts.dropped)
+    yield "rows", f"{several(work.captured, 'change')} captured, {several(work.cuts, 'cut')}: {_sum(tables)}"
+    for table in tables[:_NAMED]:
+        yield "slow table", f"{table.qualified}: {span(table.seconds)} of merges, {_sum([table])}"
+    yield from _news("schema change", schema)
+    yield from _news("dropped", dropped)
     compared = f"{work.equal:,} tables or shares found equal, {work.unequal:,} not"
     yield "verified", f"{compared}; {work.verified_tables} of {several(lake.tables, 'table')} verified whole"
-    for alarm in facts.alarms:
-        yield "open alarm", f"{alarm.slug} {alarm.subject}, for {span((facts.at - alarm.opened_at).total_seconds())}"
+    for alarm in alarms:
+        yield "open alarm", f"{alarm.slug} {alarm.subject}, for {span((now - alarm.opened_at).total_seconds())}"
 
 
 def _sum(tables: Sequence[TableWork]) -> str:
