@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.compare.lake_reader import lake_reader, sql_catalog
-from penstock.compare.report import ComparedColumn, ComparedTable
+from penstock.compare.report import ComparedTable
 from penstock.compare.rows import compare_table
 from penstock.errors import PenstockError
 from penstock.ledger.table_records import TableRecord
@@ -67,13 +67,13 @@ def _source(model: Model, record: TableRecord) -> Table | None:
 
 
 def _asked(model: Model, table: Table, record: TableRecord) -> ComparedTable:
-    columns = [column for column in table.columns if not column.generated]
     logged = [leaf for leaf in model.leaves(table) if leaf.persistence == "p"]
     return ComparedTable(
         schema=table.schema,
         name=table.name,
         target=record.target,
-        columns=tuple(ComparedColumn(column.name, column.name in table.key) for column in columns),
+        columns=tuple(column.name for column in table.columns if not column.generated),
+        key=frozenset(table.key),
         heaps=tuple((leaf.schema, leaf.name) for leaf in logged),
         kept=frozenset(column.name for column in record.columns if column.dropped),
     )

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from penstock.compare.lake_reader import lake_reader, sql_catalog
-from penstock.compare.report import ComparedColumn, ComparedTable, TableComparison
+from penstock.compare.report import ComparedTable, TableComparison
 from penstock.compare.rows import compare_table
 from penstock.config.connections import Connection
 from penstock.engine import casts, duck
@@ -87,7 +87,7 @@ class Bench:
         for name in ("write.delete.mode", "write.update.mode"):
             writer = writer.tableProperty(name, "merge-on-read")
         writer.tableProperty("format-version", "3").createOrReplace()
-        return ComparedTable("public", table, target, tuple(ComparedColumn(name, name in key) for name in names))
+        return ComparedTable("public", table, target, tuple(names), frozenset(key))
 
     def columns(self, table: str) -> list[str]:
         return [name for name, _, _ in self._attributes(table)]

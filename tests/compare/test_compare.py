@@ -9,7 +9,7 @@ import pytest
 
 from penstock.compare import rows as compared_rows
 from penstock.compare.lake_reader import lake_reader
-from penstock.compare.report import ComparedColumn, ComparedTable, TableComparison
+from penstock.compare.report import ComparedTable, TableComparison
 from penstock.errors import LakeError
 from tests.compare.conftest import Bench
 
@@ -151,7 +151,7 @@ def test_columns_of_one_side_only_are_named_and_the_others_compared(bench: Bench
     table = bench.mirror("grown", ("compare", "grown"), ("id",))
     bench.spark.sql(f"alter table {bench.path(table.target)} add column late int")
     bench.execute("alter table grown add column new int; update grown set kept = 3 where id = 2")
-    found = bench.compare(replace(table, columns=(*table.columns, ComparedColumn("new"))))
+    found = bench.compare(replace(table, columns=(*table.columns, "new")))
     assert found.columns_missing == ("new",)
     assert found.columns_extra == ("late",)
     assert counts(found) == (0, 0, 1)
@@ -172,7 +172,7 @@ def test_a_default_of_an_added_column_reads_as_the_source_shows_it(bench: Bench)
     )
     decimal = java.org.apache.iceberg.types.Types.DecimalType.of(8, 2)
     lake_table.updateSchema().addColumn("price", decimal, None, literal).commit()
-    found = bench.compare(replace(table, columns=(*table.columns, ComparedColumn("price"))))
+    found = bench.compare(replace(table, columns=(*table.columns, "price")))
     assert found.equal, list(found.lines())
 
 

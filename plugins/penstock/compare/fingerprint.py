@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Self
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -64,16 +64,15 @@ class RowDifference:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """Hold rows and sums of hashes per bucket."""
+    """Hold three figures per bucket: its rows, and the sums of the low and the high halves of their hashes."""
 
-    counts: Sums
-    lows: Sums
-    highs: Sums
+    sums: Sums = field(default_factory=lambda: np.zeros((3, BUCKETS), np.uint64))
 
-    @classmethod
-    def empty(cls) -> Self:
-        """Return the fingerprint of no rows."""
-        return cls(*(np.zeros(BUCKETS, np.uint64) for _ in range(3)))
+    @property
+    def counts(self) -> Sums:
+        """Return the rows of each bucket."""
+        counts: Sums = self.sums[0]
+        return counts
 
     @property
     def rows(self) -> int:
@@ -82,14 +81,12 @@ class Fingerprint:
 
     def add(self, buckets: npt.NDArray[np.int64], lows: Sums, highs: Sums) -> None:
         """Take in one batch's rows; sums wrap around, which loses nothing."""
-        np.add.at(self.counts, buckets, np.uint64(1))
-        np.add.at(self.lows, buckets, lows)
-        np.add.at(self.highs, buckets, highs)
+        for sums, values in zip(self.sums, (np.ones_like(lows), lows, highs), strict=True):
+            np.add.at(sums, buckets, values)
 
     def differing(self, other: Fingerprint) -> npt.NDArray[np.int64]:
         """Return the buckets in which two heaps differ."""
-        pairs = ((self.counts, other.counts), (self.lows, other.lows), (self.highs, other.highs))
-        return np.flatnonzero(np.any([mine != theirs for mine, theirs in pairs], axis=0))
+        return np.flatnonzero((self.sums != other.sums).any(axis=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +102,7 @@ class RowHasher:
 
     def fingerprint(self, batches: Iterable[pa.Table]) -> Fingerprint:
         """Read all rows once."""
-        found = Fingerprint.empty()
+        found = Fingerprint()
         hashes = f"select {self._bucket} as bucket, md5_number({self._row}) as hash from batch"  # noqa: S608
         query = f"select bucket, {_LOW} as low, {_HIGH} as high from ({hashes})"  # noqa: S608
         for batch in batches:

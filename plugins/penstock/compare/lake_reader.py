@@ -62,11 +62,8 @@ class LakeTable:
 
     def is_ours(self, expected: int | None) -> bool:
         """Return whether main is at the expected snapshot, compactions since then aside."""
-        snapshot = self.table.current_snapshot()
-        while snapshot is not None and snapshot.snapshot_id != expected and _compacts(snapshot):
-            parent = snapshot.parent_snapshot_id
-            snapshot = None if parent is None else self.table.snapshot_by_id(parent)
-        return (None if snapshot is None else snapshot.snapshot_id) == expected
+        later = self._committed_since(expected)
+        return later is not None and all(map(_compacts, later))
 
     def as_of_cut(self, published: int | None) -> LakeTable | None:
         """Return the table as its readers saw it after a cut, before the next: at what lies on the cut's snapshot.
@@ -74,26 +71,21 @@ class LakeTable:
         Compactions, and commits that are not Penstock's, count as part of it. None where main does not come from that
         snapshot: the table was rolled back or replaced.
         """
-        chain: list[Snapshot] = []
-        snapshot = self.table.current_snapshot()
-        while snapshot is not None and snapshot.snapshot_id != published:
-            chain.append(snapshot)
-            parent = snapshot.parent_snapshot_id
-            snapshot = None if parent is None else self.table.snapshot_by_id(parent)
-        if (None if snapshot is None else snapshot.snapshot_id) != published:
+        later = self._committed_since(published)
+        if later is None:
             return None
         seen = published
-        for later in reversed(chain):
-            if _merged(later):
+        for snapshot in reversed(later):
+            if _merged(snapshot):
                 break
-            seen = later.snapshot_id
+            seen = snapshot.snapshot_id
         return LakeTable(self.table, seen, empty=seen is None)
 
     @property
     def rows(self) -> int:
         """Count the rows as the snapshot's summary does, deleted ones too."""
         snapshot = self._scan().snapshot()
-        return int((snapshot.summary or {}).get("total-records", 0)) if snapshot and snapshot.summary else 0
+        return int(snapshot.summary.get("total-records", 0)) if snapshot and snapshot.summary else 0
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield all rows, in no order, or some columns of them, misfits included; memory holds one data file's.
@@ -112,6 +104,16 @@ class LakeTable:
         with _readable(self.table.name()):
             for task in scan.plan_files():
                 yield from reader.to_record_batches([task])
+
+    def _committed_since(self, published: int | None) -> list[Snapshot] | None:
+        """Return main's snapshots after this one, the newest first; None where main does not come from it."""
+        later: list[Snapshot] = []
+        snapshot = self.table.current_snapshot()
+        while snapshot is not None and snapshot.snapshot_id != published:
+            later.append(snapshot)
+            parent = snapshot.parent_snapshot_id
+            snapshot = None if parent is None else self.table.snapshot_by_id(parent)
+        return later if (snapshot is None) == (published is None) else None
 
     def _scan(self) -> Any:
         # Named explicitly, the current snapshot would show the schema it was written with, not today's.

@@ -15,19 +15,10 @@ from penstock.units import several
 
 
 @dataclass(frozen=True, slots=True)
-class ComparedColumn:
-    """Name one source column, and say whether it is part of the key; `names_objects`: its text is the name of another object."""
-
-    name: str
-    key: bool = False
-    names_objects: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class ComparedTable:
     """Say what to compare: a source table, its published columns and rows, and its target.
 
-    `heaps` are (schema, name) of the relations that hold its rows: the leaves of a partitioned table. `part` is the
+    `key` are the columns that identify a row, and `naming_objects` those whose texts are names of other objects. `heaps` are (schema, name) of the relations that hold its rows: the leaves of a partitioned table. `part` is the
     range of keys to compare, None for all rows. `unpromised` are the kinds of difference (`missing`, `extra`, `different`)
     that the publication does not promise to avoid; `kept` the lake's columns that the source has dropped; `archive` the bounds of
     partitions whose rows only the lake has: nothing within them is compared, and `where` leaves it out at the source.
@@ -36,7 +27,9 @@ class ComparedTable:
     schema: str
     name: str
     target: Target
-    columns: tuple[ComparedColumn, ...]
+    columns: tuple[str, ...]
+    key: frozenset[str] = frozenset()
+    naming_objects: frozenset[str] = frozenset()
     where: str | None = None
     heaps: tuple[tuple[str, str], ...] | None = None
     part: KeyRange | None = None

@@ -17,7 +17,7 @@ from penstock.compare.fingerprint import Fingerprint, RowDifference, RowHasher
 from penstock.compare.key_ranges import outside, within
 from penstock.compare.lake_reader import LakeTable
 from penstock.compare.pg_text import MISFITS, row_texts
-from penstock.compare.report import ComparedColumn, ComparedTable, TableComparison
+from penstock.compare.report import ComparedTable, TableComparison
 
 EXAMPLES = 10
 EXAMINED_ROWS = 2_000_000
@@ -39,36 +39,35 @@ def compare_table(
     if lake is None:
         return TableComparison(table.schema, table.name, table.target, in_lake=False)
     known = set(lake.columns)
-    common = [column for column in table.columns if column.name in known]
+    common = [column for column in table.columns if column in known]
     found = _compared(table, common, source, lake, here if len(common) == len(table.columns) else None)
-    steady = [column for column in common if not column.names_objects]
+    steady = [column for column in common if column not in table.naming_objects]
     if found.same_rows or len(steady) == len(common):
         return found
     rest = _compared(table, steady, source, lake, None)
     # names that changed since, and nothing else; what else differs is shown with all columns
-    renamed = tuple(column.name for column in common if column.names_objects)
+    renamed = tuple(column for column in common if column in table.naming_objects)
     return replace(rest, columns_missing=found.columns_missing, renamed=renamed) if rest.same_rows else found
 
 
 def _compared(
     table: ComparedTable,
-    columns: Sequence[ComparedColumn],
+    columns: Sequence[str],
     source: SourceRows,
     lake: LakeTable,
     known: Fingerprint | None,
 ) -> TableComparison:
     """Read both sides once, and those buckets a second time in which they differ."""
-    names, every = [column.name for column in columns], [column.name for column in table.columns]
     counts: dict[str, int] = {}
     first: tuple[RowDifference, ...] = ()
-    with _hashing(columns) as hasher:
+    with _hashing(table, columns) as hasher:
         here = known or _source_fingerprint(hasher, table, source)
-        there = hasher.fingerprint(_lake(table, names, lake))
+        there = hasher.fingerprint(_lake(table, columns, lake))
         unlike = here.differing(there)
         buckets = _affordable(unlike, here, there)
         if len(unlike):
-            with closing(source(table, names)) as rows:
-                counts, first = hasher.differences(rows, _lake(table, names, lake), buckets, EXAMPLES)
+            with closing(source(table, columns)) as rows:
+                counts, first = hasher.differences(rows, _lake(table, columns, lake), buckets, EXAMPLES)
     return TableComparison(
         schema=table.schema,
         name=table.name,
@@ -76,8 +75,8 @@ def _compared(
         source_rows=here.rows,
         lake_rows=there.rows,
         whole=len(buckets) == len(unlike),
-        columns_missing=tuple(name for name in every if name not in names),
-        columns_extra=tuple(name for name in lake.columns if name not in {*every, MISFITS, *table.kept}),
+        columns_missing=tuple(name for name in table.columns if name not in columns),
+        columns_extra=tuple(name for name in lake.columns if name not in {*table.columns, MISFITS, *table.kept}),
         first=first,
         unpromised=table.unpromised,
         missing=counts.get("missing", 0),
@@ -88,7 +87,7 @@ def _compared(
 
 def fingerprint(table: ComparedTable, source: SourceRows) -> Fingerprint:
     """Read the source's side of one table, while the lake is still on its way; raises SourceError."""
-    with _hashing(table.columns) as hasher:
+    with _hashing(table, table.columns) as hasher:
         return _source_fingerprint(hasher, table, source)
 
 
@@ -99,12 +98,11 @@ def _source_fingerprint(hasher: RowHasher, table: ComparedTable, source: SourceR
 
 
 @contextmanager
-def _hashing(columns: Sequence[ComparedColumn]) -> Iterator[RowHasher]:
+def _hashing(table: ComparedTable, columns: Sequence[str]) -> Iterator[RowHasher]:
     import duckdb  # noqa: PLC0415  # DAG files need not pay for it
 
     with duckdb.connect() as database:
-        names = [column.name for column in columns]
-        yield RowHasher(database, names, [n for n, column in enumerate(columns) if column.key])
+        yield RowHasher(database, columns, [n for n, column in enumerate(columns) if column in table.key])
 
 
 def _lake(table: ComparedTable, names: Sequence[str], lake: LakeTable) -> Iterator[pa.Table]:

@@ -5,7 +5,7 @@ Models say what a value looks like (`penstock.units`, `penstock.config.validator
 
 import re
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic import BaseModel
@@ -30,14 +30,8 @@ _MOVED = re.compile(r"([\w.-]+): (.*)", re.DOTALL)
 """A validator of a section names the key that it means, relative to the section."""
 
 
-def problems(
-    document: Document, model: type[BaseModel], entries: Sequence[Any], environment: Mapping[str, str]
-) -> list[Problem]:
-    """Return what pydantic's errors mean for the file; no value of an environment variable is in it."""
-    return [_problem(document, model, entry, environment) for entry in entries]
-
-
-def _problem(document: Document, model: type[BaseModel], entry: Any, environment: Mapping[str, str]) -> Problem:
+def problem(document: Document, model: type[BaseModel], entry: Any, environment: Mapping[str, str]) -> Problem:
+    """Return what one of pydantic's errors means for the file; no value of an environment variable is in it."""
     location: Location = entry["loc"]
     said = entry["msg"].removeprefix("Value error, ")
     moved = _MOVED.fullmatch(said) if entry["type"] == "value_error" else None

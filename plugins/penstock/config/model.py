@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
-from penstock.config.messages import problems
+from penstock.config.messages import problem
 from penstock.config.policy import Health
 from penstock.config.store_options import refuse_options
 from penstock.config.validators import (
@@ -344,4 +344,4 @@ def load_pipeline(path: Path, environment: Mapping[str, str]) -> Pipeline:
         return Pipeline.model_validate(document.expanded(environment))
     except ValidationError as error:
         entries = error.errors(include_url=False, include_input=False)
-        raise InvalidFileError(problems(document, Pipeline, entries, environment)) from None
+        raise InvalidFileError([problem(document, Pipeline, each, environment) for each in entries]) from None

@@ -5,6 +5,7 @@ the file that holds it. What is accepted here, those programs accept too.
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import PurePosixPath
@@ -13,8 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from croniter import croniter
 from croniter.croniter import CroniterError
-from pydantic import AfterValidator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler, JsonValue
-from pydantic.fields import FieldInfo
+from pydantic import AfterValidator, Field, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from penstock.config.store_options import FROM_ENVIRONMENT, S3_OPTIONS, STORES, store_of
@@ -125,42 +125,40 @@ def _target(text: str) -> str:
 
 @dataclass(frozen=True)
 class Shape:
-    """Take texts of a form only, and refuse others with words that say what one looks like. An annotation for pydantic."""
+    """Take texts of a form only, and refuse others with words that say what one looks like. An annotation for pydantic.
+
+    Where a form has a `check` of its own, the pattern tells editors as much of it as a pattern can say.
+    """
 
     pattern: str
     looks: str
+    check: Callable[[str], str] | None = None
 
     def matches(self, text: str) -> bool:
         """Return whether a text has the form."""
         return re.fullmatch(self.pattern, text) is not None
 
-    def _check(self, text: str) -> str:
+    def refuse_other(self, text: str) -> str:
+        """Return a text of the form; raises ValueError for another."""
         if not self.matches(text):
             raise ValueError(f"expected {self.looks}")
         return text
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return core_schema.no_info_after_validator_function(self._check, handler(source))
+        return core_schema.no_info_after_validator_function(self.check or self.refuse_other, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, Any]:
         return {**handler(schema), "pattern": f"^(?:{self.pattern})$", LOOKS: self.looks}
-
-
-def _hint(pattern: str, looks: str) -> FieldInfo:
-    """Tell an editor the form that a validator asks for, as far as a pattern can say it."""
-    extra: dict[str, JsonValue] = {"pattern": pattern, LOOKS: looks}
-    field: FieldInfo = Field(json_schema_extra=extra)
-    return field
 
 
 _NAME_PART = r'(?:"(?P<{0}_quoted>(?:[^"]|"")+)"|(?P<{0}>[^".]+))'
 TABLE_PATTERN = rf"{_NAME_PART.format('schema')}\.{_NAME_PART.format('table')}"
 """A pattern that chooses tables, with the groups `schema`, `schema_quoted`, `table` and `table_quoted`."""
 
+_FIVE_FIELDS = r"\S+(?:\s+\S+){4}"
 Cron = Annotated[
     str,
-    AfterValidator(_cron),
-    _hint(rf"^\s*(?:{'|'.join(PRESETS)}|\S+(?:\s+\S+){{4}})\s*$", "a cron of five fields, such as */5 * * * *"),
+    Shape(rf"\s*(?:{'|'.join(PRESETS)}|{_FIVE_FIELDS})\s*", "a cron of five fields, such as */5 * * * *", _cron),
 ]
 ConnectionId = Annotated[
     str,
@@ -168,9 +166,11 @@ ConnectionId = Annotated[
         "[A-Za-z0-9_.-]{1,200}", "the id of an Airflow connection, letters, digits and _ . -, such as penstock_source"
     ),
 ]
-_CHANNEL = r"[A-Za-z0-9_.-]+(:[A-Za-z0-9_.-]+)?"
-_CHANNEL_LOOKS = "the id of an Airflow connection with apprise URLs, such as team_chat, or <id>:<tag>"
-Channel = Annotated[str, Shape(_CHANNEL, _CHANNEL_LOOKS)]
+_CHANNEL = Shape(
+    r"[A-Za-z0-9_.-]+(:[A-Za-z0-9_.-]+)?",
+    "the id of an Airflow connection with apprise URLs, such as team_chat, or <id>:<tag>",
+)
+Channel = Annotated[str, _CHANNEL]
 NAME = Shape("[a-z][a-z0-9_]{0,47}", "a name of a-z, digits and _, a letter first, at most 48 characters, such as shop")
 Name = Annotated[str, NAME]
 TablePattern = Annotated[
@@ -182,15 +182,13 @@ TablePattern = Annotated[
     ),
 ]
 NthShare = Annotated[str, Shape("1/[1-9][0-9]{0,3}", "a share 1/N such as 1/10, N from 1 to 9999")]
-Memory = Annotated[
-    str, AfterValidator(_memory), _hint(rf"^\s*{_MEMORY.pattern[:-6]}[kmgtKMGT]\s*$", "a size of the JVM such as 2g")
-]
+Memory = Annotated[str, Shape(rf"\s*{_MEMORY.pattern[:-6]}[kmgtKMGT]\s*", "a size of the JVM such as 2g", _memory)]
 SparkConf = Annotated[
     dict[str, str],
     AfterValidator(_spark_conf),
     Field(json_schema_extra={"propertyNames": {"pattern": f"^{_SPARK_KEY.pattern}$"}}),
 ]
-Target = Annotated[str, AfterValidator(_target), _hint(r"\{table\}", "names joined by dots that hold {table}")]
+Target = Annotated[str, Shape(r".*\{table\}.*", "names joined by dots that hold {table}", _target)]
 StoreOptions = Annotated[
     dict[str, str],
     Field(
@@ -205,7 +203,7 @@ Properties = Annotated[dict[str, str], AfterValidator(_properties)]
 def _heartbeat(text: str) -> str:
     """Take an address or a channel; the address is a secret, so no message repeats it."""
     if "://" not in text:
-        return Shape(_CHANNEL, _CHANNEL_LOOKS)._check(text)
+        return _CHANNEL.refuse_other(text)
     try:
         return _web_address(text)
     except ValueError:
@@ -214,14 +212,7 @@ def _heartbeat(text: str) -> str:
         ) from None
 
 
-Heartbeat = Annotated[
-    str, AfterValidator(_heartbeat), _hint(f"^(?:https?://[^ ]+|{_CHANNEL})$", "an address to ping, or a channel")
-]
-WebAddress = Annotated[
-    str, AfterValidator(_web_address), _hint("^https?://[^ ]+$", "an address such as https://wiki.example.com")
-]
-Place = Annotated[
-    str,
-    AfterValidator(_place),
-    _hint("^(?:/.+|file:///.+|s3a?://[^/].*)$", "the absolute path of a folder, file:///folder or s3://bucket/prefix"),
-]
+_ADDRESS = "https?://[^ ]+"
+Heartbeat = Annotated[str, Shape(f"{_ADDRESS}|{_CHANNEL.pattern}", "an address to ping, or a channel", _heartbeat)]
+WebAddress = Annotated[str, Shape(_ADDRESS, "an address such as https://wiki.example.com", _web_address)]
+Place = Annotated[str, Shape("/.+|file:///.+|s3a?://[^/].*", STORES, _place)]

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from penstock.compare.fingerprint import Fingerprint
 from penstock.compare.lake_reader import LakeReader, LakeTable, lake_reader, sql_catalog
-from penstock.compare.report import ComparedColumn, ComparedTable, Comparison, TableComparison, unpromised
+from penstock.compare.report import ComparedTable, Comparison, TableComparison, unpromised
 from penstock.compare.rows import compare_table, fingerprint
 from penstock.errors import LakeError, PenstockError
 from penstock.flow.context import Context
@@ -184,10 +184,9 @@ def compared(table: SourceTable, record: TableRecord, sent: Collection[str]) -> 
         schema=table.schema,
         name=table.name,
         target=record.target,
-        columns=tuple(
-            ComparedColumn(column.name, column.name in table.key, column.names_objects is not None)
-            for column in table.columns
-        ),
+        columns=tuple(column.name for column in table.columns),
+        key=frozenset(table.key),
+        naming_objects=frozenset(column.name for column in table.columns if column.names_objects),
         where=" and ".join(where) or None,
         # rows of foreign and unlogged partitions are not in the WAL
         heaps=tuple((leaf.schema, leaf.name) for leaf in table.leaves if (leaf.kind, leaf.persistence) == ("r", "p")),
