@@ -20,9 +20,9 @@ from bench.many_tables import many_tables
 from bench.servers import Address, RunningServer, source_connection, source_server
 from penstock.config.model import Capture
 from penstock.flow.capture.window import land
+from penstock.flow.schema.evidence import Landed
 from penstock.landing.zone import LandingZone
 from penstock.lsn import Lsn
-from penstock.shapes.landed_window import Landed
 from penstock.source import peek, session
 from penstock.wire.columnar import ColumnarDecoder, warm_up
 from stack.servers.postgres import Server

@@ -79,7 +79,7 @@ def test_a_partition_with_a_deferrable_part_of_the_key_costs_a_copy_and_loses_no
     assert "the key is deferrable now, in a partition at least" in found["whole"]
     assert set(found) == {"whole", "mixed"}
     with pytest.raises(
-        SourceError, match=r"public\.mixed to log the old rows.* but its key is deferrable, in a partition"
+        SourceError, match=r"public\.mixed to be found after its copy, but its key is deferrable, in a partition"
     ) as refused:
         rebuild.resync(env16.ctx, ["public.mixed"], env16.submit)
     assert (

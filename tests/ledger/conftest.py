@@ -20,9 +20,8 @@ from penstock.ledger.records import CutRecord, WindowRecord
 from penstock.ledger.table_records import LoadRecord
 from penstock.ledger.windows import WindowContent
 from penstock.lsn import Lsn
-from penstock.shapes.accepted import Accepted
+from penstock.shapes.accepted import Accepted, TableFacts
 from penstock.shapes.mirror_column import MirrorColumn
-from penstock.shapes.table_facts import TableFacts
 from penstock.values.pgtype import PgType
 from penstock.wire.messages import Relation, RelationColumn
 from stack.servers import lake_catalog

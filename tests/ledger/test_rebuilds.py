@@ -16,9 +16,8 @@ from penstock.ledger.loads import BuildStep, NewBuild
 from penstock.ledger.merge_queue import PublishedTable
 from penstock.ledger.table_records import LoadRecord, LoadState
 from penstock.lsn import Lsn
-from penstock.shapes.accepted import Accepted, GonePartition, OpenQuestion
+from penstock.shapes.accepted import Accepted, GonePartition, OpenQuestion, TableFacts
 from penstock.shapes.partition_bounds import Condition
-from penstock.shapes.table_facts import TableFacts
 from tests.ledger.conftest import START, Lake, capture, connection_to, copy_again, entry, facts, publish
 
 END = Lsn(START + 10)

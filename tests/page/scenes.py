@@ -14,9 +14,8 @@ from penstock.ledger.health import Finding
 from penstock.ledger.loads import BuildStep, NewBuild
 from penstock.ledger.records import Level as EventLevel
 from penstock.lsn import Lsn
-from penstock.shapes.accepted import Accepted
+from penstock.shapes.accepted import Accepted, TableFacts
 from penstock.shapes.mirror_column import MirrorColumn
-from penstock.shapes.table_facts import TableFacts
 from penstock.values.pgtype import PgType
 from stack.servers.postgres import Database
 from tests.page.airflow_rows import make_dags

@@ -29,7 +29,7 @@ from penstock.ledger.shapes import keep_open
 from penstock.ledger.table_records import LoadCause, LoadRecord, LoadState
 from penstock.ledger.tables import note_schema_changes, resume, save
 from penstock.lsn import Lsn
-from penstock.shapes.table_facts import TableFacts
+from penstock.shapes.accepted import TableFacts
 
 BUILDS: tuple[LoadCause, ...] = ("resync", "replay", "shadow")
 COPIES: tuple[LoadCause, ...] = ("first", "resync")

@@ -16,7 +16,7 @@ from penstock.ledger.table_records import TableRecord
 from penstock.ledger.tables import save
 from penstock.ledger.tables import tables as tables_of
 from penstock.lsn import Lsn
-from penstock.shapes.table_facts import TableFacts
+from penstock.shapes.accepted import TableFacts
 
 
 class Membership(Part):

@@ -8,8 +8,8 @@ from penstock.conditions import Remedy
 from penstock.contract.manifest import FileEntry
 from penstock.ledger.records import Row
 from penstock.lsn import Lsn
+from penstock.shapes.accepted import TableFacts
 from penstock.shapes.mirror_column import MirrorColumn
-from penstock.shapes.table_facts import TableFacts
 
 TableState = Literal["new", "copying", "copied", "ready", "paused", "dropped"]
 LoadCause = Literal["first", "resync", "columns", "partitions", "replay", "shadow"]

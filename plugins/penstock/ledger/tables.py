@@ -13,9 +13,9 @@ from penstock.ledger.records import SchemaChange
 from penstock.ledger.session import Part, Transaction, recordset
 from penstock.ledger.shapes import keep_open, note_shapes
 from penstock.ledger.table_records import TableRecord, TableState
+from penstock.shapes.accepted import TableFacts
 from penstock.shapes.known_shape import KnownShape
 from penstock.shapes.shape import Shape
-from penstock.shapes.table_facts import TableFacts
 
 _OPEN = ("new", "ready", "paused")
 MOVES: Mapping[str, Mapping[str, Collection[str]]] = {

@@ -1,4 +1,4 @@
-"""What the ledger knows of a table's shape: the one that was accepted last, and what the next windows have to answer of it. Pure.
+"""What the ledger knows of a source table: its columns in the lake, the shape that was accepted last, and what is open of it. Pure.
 
 What a question holds back is in the accepted shape as it was before, so that each look until the answer compares it with that.
 
@@ -14,6 +14,7 @@ from typing import Literal
 from penstock.codec import JsonForm
 from penstock.lsn import Lsn
 from penstock.shapes import partition_bounds
+from penstock.shapes.mirror_column import MirrorColumn
 from penstock.shapes.partition_bounds import Bound
 from penstock.shapes.shape import Shape
 from penstock.shapes.source_table import SourceTable
@@ -101,6 +102,29 @@ class Accepted(JsonForm):
     def leaving_after(self, position: Lsn) -> tuple[GonePartition, ...]:
         """Return those whose rows go at a place after a position."""
         return tuple(each for each in self.leaving if each.lsn is not None and each.lsn > position)
+
+
+@dataclass(frozen=True)
+class TableFacts:
+    """Describe one source table, its target, and the columns of the lake's table.
+
+    `identity` is `d`, `i`, `f` or `n`. `renamed_to` is the name that the lake's table takes in the next cut, None where it keeps
+    `target`.
+    """
+
+    oid: int
+    schema: str
+    name: str
+    target: tuple[str, ...]
+    identity: str
+    columns: tuple[MirrorColumn, ...]
+    accepted: Accepted
+    renamed_to: tuple[str, ...] | None = None
+
+    @property
+    def qualified(self) -> str:
+        """Name the source table for a message."""
+        return f"{self.schema}.{self.name}"
 
 
 def with_held_back(now: Shape, before: Shape, leaves: Collection[int], columns: Collection[int]) -> Shape:

@@ -8,13 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from penstock.shapes import changes, object_names
-from penstock.shapes.accepted import Accepted, GonePartition, emptied_partitions, missing_partitions
+from penstock.shapes import changes
+from penstock.shapes.accepted import Accepted, GonePartition, TableFacts, emptied_partitions, missing_partitions
 from penstock.shapes.mirror_column import MirrorColumn, reserved
-from penstock.shapes.replica_identity import strange_partitions
+from penstock.shapes.row_identity import strange_partitions, unfound
 from penstock.shapes.shape import Shape
 from penstock.shapes.source_table import Leaf, SourceColumn, SourceTable
-from penstock.shapes.table_facts import TableFacts
 from penstock.values.pgtype import PgType
 
 
@@ -95,9 +94,8 @@ def _unfit(now: SourceTable) -> Iterator[changes.TableUnfit]:
             f"it has a column {clash} now, a name that the lake's tables keep for themselves: rename it, then resync it"
         )
         yield changes.TableUnfit(why, "target-clash")
-    if unfound := object_names.problem(now):
-        why = f"{unfound}; {object_names.remedy(now)}, then resync it"
-        yield changes.TableUnfit(why, "no-usable-identity", for_old_rows=True)
+    if found := unfound(now):
+        yield changes.TableUnfit(f"{'; '.join(found)}, then resync it", "no-usable-identity", for_old_rows=True)
 
 
 def _columns(known: TableFacts, now: SourceTable) -> Iterator[changes.Change]:

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 from penstock.contract.manifest import FileEntry
 from penstock.ledger.table_records import LoadRecord
+from penstock.shapes.accepted import TableFacts
 from penstock.shapes.mirror_column import present
-from penstock.shapes.table_facts import TableFacts
 from penstock.shapes.timeline import RelationMapping, first_columns, marked
 from penstock.values.pgtype import PgType
 from penstock.values.type_change import followed, sent_as_real, sent_keeps

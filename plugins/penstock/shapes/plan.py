@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from penstock.conditions import Remedy
 from penstock.errors import Trouble
 from penstock.lsn import Lsn
-from penstock.shapes.accepted import GonePartition
+from penstock.shapes.accepted import GonePartition, TableFacts
 from penstock.shapes.changes import LeafGone
 from penstock.shapes.diff import diff, with_shown_defaults
 from penstock.shapes.mirror_column import MirrorColumn, followed
@@ -18,7 +18,6 @@ from penstock.shapes.reads import ColumnRead, LeafRead, column_read, leaf_read
 from penstock.shapes.rules import RULES
 from penstock.shapes.source_table import SourceTable
 from penstock.shapes.steps import ADDED_ONLY, Ask, Copy, Event, Evidence, Follow, Policy, Read, Wait
-from penstock.shapes.table_facts import TableFacts
 
 _START = Lsn(0)
 _NONE = Evidence()

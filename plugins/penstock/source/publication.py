@@ -11,7 +11,7 @@ from psycopg import sql
 
 from penstock.config.model import CHANGES, Pipeline
 from penstock.errors import ConfigError, SourceError
-from penstock.shapes import object_names, replica_identity
+from penstock.shapes.row_identity import require_found
 from penstock.shapes.source_table import SourceTable
 from penstock.source import catalog, refusals
 from penstock.source.catalog import Published, Relation
@@ -143,8 +143,7 @@ def _create(conn: SourceSession, pipeline: Pipeline) -> int:
         conn.execute(mark)
         refusals.require_none(refusals.read_refusals(conn, pipeline.publication))
         if {"update", "delete"} & set(pipeline.source.publish):
-            replica_identity.require_usable(tables)
-            object_names.require_distinct_rows(tables)
+            require_found(tables)
         return conn.record(PublicationFacts, "publication/publication", publication=pipeline.publication).oid
 
 

@@ -89,12 +89,26 @@ INSERTS = replace(FACTS, update=False, delete=False)
     ("table", "events", "joining", "slug", "text"),
     [
         pytest.param(NOW, FACTS, False, None, "", id="nothing"),
-        pytest.param(NO_KEY, None, True, "no-usable-identity", "log the old rows", id="no key"),
+        pytest.param(NO_KEY, None, True, "no-usable-identity", "it has no primary key", id="no key"),
         pytest.param(
-            NO_KEY, FACTS, True, "no-usable-identity", "log the old rows", id="no key, for updates and deletes"
+            NO_KEY, FACTS, True, "no-usable-identity", "it has no primary key", id="no key, for updates and deletes"
         ),
-        pytest.param(NO_KEY, replace(INSERTS, update=True), True, "no-usable-identity", "old rows", id="for updates"),
-        pytest.param(NO_KEY, replace(INSERTS, delete=True), True, "no-usable-identity", "old rows", id="for deletes"),
+        pytest.param(
+            NO_KEY,
+            replace(INSERTS, update=True),
+            True,
+            "no-usable-identity",
+            "its copy, but it has no",
+            id="for updates",
+        ),
+        pytest.param(
+            NO_KEY,
+            replace(INSERTS, delete=True),
+            True,
+            "no-usable-identity",
+            "its copy, but it has no",
+            id="for deletes",
+        ),
         pytest.param(NO_KEY, INSERTS, True, None, "", id="no key, for inserts alone"),
         pytest.param(BY_NAME, FACTS, True, "no-usable-identity", "to be found after its copy", id="a key of names"),
         pytest.param(BY_NAME, INSERTS, True, None, "", id="a key of names, for inserts alone"),

@@ -13,10 +13,9 @@ from penstock.flow.merge import landed
 from penstock.flow.merge.landed import Landed
 from penstock.ledger.records import WindowRecord
 from penstock.lsn import Lsn
-from penstock.shapes.accepted import Accepted
+from penstock.shapes.accepted import Accepted, TableFacts
 from penstock.shapes.mirror_column import MirrorColumn
 from penstock.shapes.pg_snapshot import Snapshot
-from penstock.shapes.table_facts import TableFacts
 from penstock.shapes.timeline import KnownRelation
 from penstock.values.pgtype import PgType
 from penstock.wire.messages import Relation, RelationColumn

@@ -1,8 +1,7 @@
 """Which renamed tables would have another table's name in the lake."""
 
 from penstock.flow.schema.names import clashes
-from penstock.shapes.accepted import Accepted
-from penstock.shapes.table_facts import TableFacts
+from penstock.shapes.accepted import Accepted, TableFacts
 from tests.shapes.tables import shape
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.flow.schema.evidence import Landed
 from penstock.lsn import Lsn
-from penstock.shapes.landed_window import Landed
 from penstock.source import server_info
 from penstock.units import several
 

@@ -17,6 +17,7 @@ from penstock.flow.capture.next_window import NextWindow
 from penstock.flow.capture.prefetch import prefetch
 from penstock.flow.capture.slot_check import SourceState
 from penstock.flow.context import Context
+from penstock.flow.schema.evidence import Landed
 from penstock.landing import layout
 from penstock.landing.writer import Closing, FileWriter, close_all
 from penstock.landing.zone import LandingZone
@@ -24,7 +25,6 @@ from penstock.ledger import new_attempt
 from penstock.ledger.records import ActivePipeline, WindowRecord
 from penstock.lsn import Lsn
 from penstock.shapes.ddl_message import DdlLog
-from penstock.shapes.landed_window import Landed
 from penstock.source import peek, server_info, session
 from penstock.source.peek import Logical, Request
 from penstock.wire.batch import StreamDigest

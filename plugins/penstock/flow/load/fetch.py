@@ -22,13 +22,12 @@ from penstock.ledger.loads import LandedFetch
 from penstock.ledger.records import SchemaChange
 from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.lsn import Lsn
-from penstock.shapes.accepted import Accepted
+from penstock.shapes.accepted import Accepted, TableFacts
 from penstock.shapes.mirror_column import refilled
 from penstock.shapes.plan import Plan, plan
 from penstock.shapes.reads import ColumnRead, LeafRead, leaf_read, sends_all
 from penstock.shapes.source_table import SourceTable
 from penstock.shapes.steps import Evidence, Policy
-from penstock.shapes.table_facts import TableFacts
 from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.copy import having_labels
 from penstock.source.slot import Exported, exact_snapshot

@@ -19,8 +19,8 @@ from penstock.ledger.loads import NewBuild
 from penstock.ledger.records import SkippedRecord, WindowRecord
 from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.lsn import Lsn
+from penstock.shapes.accepted import TableFacts
 from penstock.shapes.pg_snapshot import Snapshot
-from penstock.shapes.table_facts import TableFacts
 from penstock.units import several
 
 _SUFFIX = re.compile(r"[A-Za-z0-9_]{1,60}")

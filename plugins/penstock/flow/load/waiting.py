@@ -13,8 +13,7 @@ from penstock.flow.context import Context, any_copied, on_change
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
 from penstock.polling import poll
-from penstock.shapes import object_names
-from penstock.shapes.replica_identity import problem, remedy, unlogged_partitions
+from penstock.shapes.row_identity import problem, unlogged_partitions
 from penstock.shapes.source_table import SourceTable
 from penstock.source import server_info, session, slot
 from penstock.source.publication import PublicationFacts
@@ -64,18 +63,11 @@ def why_no_copy(table: SourceTable, events: PublicationFacts | None, *, joining:
 
     A table that is `joining` has never had the rows that are in no WAL.
     """
-    asks_identity = events is None or events.update or events.delete
-    if asks_identity and (reason := problem(table)):
+    if (events is None or events.update or events.delete) and (found := problem(table)):
+        why = "; ".join(found)
         return SourceError(
             "no-usable-identity",
-            f"expected {table.qualified} to log the old rows that its copy needs after it, but {reason}; "
-            f"{remedy(table)}, then resync it",
-        )
-    if asks_identity and (reason := object_names.problem(table)):
-        return SourceError(
-            "no-usable-identity",
-            f"expected the rows of {table.qualified} to be found after its copy, but {reason}; {object_names.remedy(table)}, then "
-            "resync it",
+            f"expected the rows of {table.qualified} to be found after its copy, but {why}, then resync it",
         )
     if not joining and (unlogged := unlogged_partitions(table)):
         return LakeError(

@@ -13,9 +13,9 @@ from penstock.flow.context import Context
 from penstock.ledger.records import WindowRecord
 from penstock.ledger.table_records import LoadRecord
 from penstock.lsn import Lsn
+from penstock.shapes.accepted import TableFacts
 from penstock.shapes.mapping import Fit, by_name, fetched_fit, fit, overwritten
 from penstock.shapes.pg_snapshot import Snapshot
-from penstock.shapes.table_facts import TableFacts
 from penstock.shapes.timeline import KnownRelation, RelationMapping
 
 

@@ -9,11 +9,10 @@ from penstock.flow.schema.questions import Known
 from penstock.ledger.records import SchemaChange
 from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.lsn import Lsn
-from penstock.shapes.accepted import Accepted, with_gone
+from penstock.shapes.accepted import Accepted, TableFacts, with_gone
 from penstock.shapes.mirror_column import column_plan
 from penstock.shapes.plan import Plan
 from penstock.shapes.source_table import SourceTable
-from penstock.shapes.table_facts import TableFacts
 
 
 def retire_rows(ctx: Context, known: Known, decided: Plan, accepted: Accepted, lsn: Lsn) -> Accepted:

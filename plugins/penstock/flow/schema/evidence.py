@@ -7,7 +7,7 @@ came and was renamed before anyone looked is shown by the landed rows alone: the
 
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,14 +19,30 @@ from penstock.landing.zone import LandingZone
 from penstock.ledger.records import WindowRecord
 from penstock.lsn import Lsn
 from penstock.shapes.ddl_log import Before, read_rewrites, rewritten_file
-from penstock.shapes.landed_window import Landed
+from penstock.shapes.ddl_message import DdlLog
 from penstock.shapes.source_table import SourceTable
 from penstock.shapes.timeline import History
 from penstock.source import leaf_rows
 from penstock.values.pgtype import PgType
+from penstock.wire.columnar import Relation, Totals
 
 _XID = 0xFFFFFFFF
 _ELEMENT = re.compile(r'"((?:[^"\\]|\\.)*)"|([^{},"]+)')
+
+
+@dataclass(frozen=True)
+class Landed:
+    """Say what one window left in the landing zone."""
+
+    files: tuple[FileEntry, ...]
+    relations: dict[tuple[int, int], Relation]
+    totals: Totals
+    old_nulls: Mapping[int, frozenset[str]]
+    """The columns that are NULL in an old row, by relation."""
+    after: Mapping[tuple[int, int], frozenset[int]] = field(default_factory=dict)
+    """After how many logged events of its table each relation version was announced."""
+    ddl: DdlLog | None = None
+    """What the source's event trigger logged, None where the window was read without it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,9 @@ from penstock.ledger.records import Publishing
 from penstock.ledger.table_records import TableRecord
 from penstock.ledger.windows import LedgerSnapshot
 from penstock.lsn import Lsn
-from penstock.shapes.replica_identity import problem, remedy
+from penstock.shapes.accepted import TableFacts
+from penstock.shapes.row_identity import misread
 from penstock.shapes.source_table import SourceTable
-from penstock.shapes.table_facts import TableFacts
 from penstock.source import server_info
 from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.preflight.findings import names
@@ -179,8 +179,8 @@ def _pause_without_key(
         return
     for record in known:
         table = tables.get(record.oid)
-        if table is not None and record.identity != "n" and table.identity == "n" and (why := problem(table)):
-            reason = f"publication {ctx.pipeline.publication} was altered, and {why}; {remedy(table)}, then resync it"
+        if table is not None and record.identity != "n" and table.identity == "n" and (why := misread(table)):
+            reason = f"publication {ctx.pipeline.publication} was altered, and {'; '.join(why)}, then resync it"
             table_status.stop(ctx, record, Trouble("no-usable-identity", reason, "person"))
 
 

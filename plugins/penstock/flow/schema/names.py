@@ -12,10 +12,9 @@ from penstock.flow import table_status
 from penstock.flow.context import Context, on_change
 from penstock.ledger.records import SchemaChange
 from penstock.ledger.table_records import TableRecord
-from penstock.shapes.accepted import Accepted
+from penstock.shapes.accepted import Accepted, TableFacts
 from penstock.shapes.mirror_column import column_plan
 from penstock.shapes.source_table import SourceTable
-from penstock.shapes.table_facts import TableFacts
 from penstock.source import types
 from penstock.source.catalog_snapshot import CatalogSnapshot
 

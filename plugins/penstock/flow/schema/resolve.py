@@ -12,6 +12,7 @@ from penstock.flow import table_status
 from penstock.flow.context import Context
 from penstock.flow.schema.apply_plan import apply, keep_open, retire_rows
 from penstock.flow.schema.evidence import (
+    Landed,
     emptied,
     explained_files,
     histories,
@@ -28,7 +29,6 @@ from penstock.shapes import timeline
 from penstock.shapes.accepted import Accepted, taken_again
 from penstock.shapes.ddl_log import Rewrites, read_rewrites
 from penstock.shapes.known_shape import KnownShape
-from penstock.shapes.landed_window import Landed
 from penstock.shapes.pg_snapshot import Snapshot
 from penstock.shapes.plan import Plan
 from penstock.shapes.source_table import SourceTable

@@ -17,7 +17,7 @@ from penstock.flow.schema.questions import Known, OpenTable, ask_for_files, ask_
 from penstock.ledger.table_records import TableRecord, TableState
 from penstock.ledger.windows import LedgerSnapshot
 from penstock.lsn import Lsn
-from penstock.shapes import object_names
+from penstock.shapes import row_identity
 from penstock.shapes.accepted import Accepted, OpenQuestion
 from penstock.shapes.diff import grown_enums
 from penstock.shapes.known_shape import KnownShape
@@ -186,16 +186,16 @@ def _oldest_unseen(ctx: Context, known: Known) -> int | None:
 def note_named_objects(ctx: Context, tables: Iterable[SourceTable]) -> None:
     """Record an event for each table that has such columns, unless the last one of it says the same."""
     for table in tables:
-        columns = object_names.others(table)
+        columns = row_identity.names_beside_key(table)
         if not columns:
             continue
-        message = f"{table.qualified} has {object_names.named(columns)}: {object_names.LOST}"
-        table_status.warn(ctx, object_names.SLUG, message, table.oid)
+        message = f"{table.qualified} has {row_identity.named(columns)}: {row_identity.LOST}"
+        table_status.warn(ctx, "text-not-stored", message, table.oid)
 
 
 def added_only(ctx: Context, now: SourceTable | None) -> Policy:
     """Return that added columns alone are followed, and whether updates and deletes are sent, where that matters for a table."""
-    if now is None or object_names.problem(now) is None:
+    if now is None or row_identity.unfound(now) is None:
         return ADDED_ONLY
     publishing = ctx.ledger.pipelines.get(ctx.name).publishing
     return replace(ADDED_ONLY, sends_old=publishing is None or bool({"update", "delete"} & set(publishing.sent)))

@@ -4,7 +4,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from penstock.shapes import object_names, replica_identity
+from penstock.shapes import row_identity
 from penstock.shapes.mirror_column import reserved
 from penstock.shapes.source_table import SourceTable
 from penstock.source import types
@@ -49,24 +49,26 @@ def identities(asked: Asked) -> Iterator[Note]:
             why, step = explained(refused)
             now = "fail" if facts else "would fail"
             yield note("updates-refused", table=table.qualified, now=now, why=why, step=step)
-        elif strange := replica_identity.problem(table):
-            yield note("identity-strange", table=table.qualified, why=strange, step=replica_identity.remedy(table))
+        elif strange := row_identity.misread(table):
+            why, step = strange
+            yield note("identity-strange", table=table.qualified, why=why, step=step)
 
 
 def names_of_objects(asked: Asked) -> Iterator[Note]:
     """Name columns whose text is the name of another object, and refuse them where rows are told apart by them."""
     for table in asked.tables:
         columns = [column for column in table.columns if column.names_objects]
-        if _sent(asked) and (why := object_names.problem(table)):
-            yield note("key-of-names", table=table.qualified, why=why, step=object_names.remedy(table))
-            columns = object_names.others(table)
+        if _sent(asked) and (unfound := row_identity.unfound(table)):
+            why, step = unfound
+            yield note("key-of-names", table=table.qualified, why=why, step=step)
+            columns = row_identity.names_beside_key(table)
         if columns:
             yield note(
                 "names-of-objects",
                 table=table.qualified,
-                columns=object_names.named(columns),
-                lost=object_names.LOST,
-                statement=object_names.stored(table, columns),
+                columns=row_identity.named(columns),
+                lost=row_identity.LOST,
+                statement=row_identity.stored(table, columns),
             )
 
 
@@ -134,10 +136,9 @@ def unfit(
     """Say why a table must not join a publication, as slug, reason and next step, or return None."""
     if found := refused.get(table.oid):
         return ("no-usable-identity", *explained(found))
-    if publication is None or publication.update or publication.delete:
-        for judge in (replica_identity, object_names):
-            if reason := judge.problem(table):
-                return "no-usable-identity", reason, judge.remedy(table)
+    sends_old = publication is None or publication.update or publication.delete
+    if sends_old and (misfit := row_identity.problem(table)):
+        return ("no-usable-identity", *misfit)
     if clash := _clash(table):
         return (
             "target-clash",
