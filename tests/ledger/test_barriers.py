@@ -13,7 +13,7 @@ BOTH = [PublishedTable(1, 21), PublishedTable(2)]
 
 
 def places(ledger: Ledger, name: str) -> list[Lsn]:
-    return [mark.lsn for mark in ledger.barriers.all(name)]
+    return list(ledger.barriers.all(name))
 
 
 def test_a_window_ends_at_the_next_mark_and_the_one_after_continues_from_there(ledger: Ledger, ready: str) -> None:

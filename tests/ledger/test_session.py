@@ -9,8 +9,7 @@ from penstock.codec import record_of
 from penstock.config.connections import Connection
 from penstock.errors import LedgerError
 from penstock.ledger import Ledger
-from penstock.ledger.barriers import Barrier
-from penstock.lsn import Lsn
+from penstock.ledger.maintenance import OldTableRecord
 from stack import ports
 from stack.servers.postgres import Database
 from tests.waiting import wait_until
@@ -32,13 +31,13 @@ def test_a_control_database_that_refuses_is_named_without_the_password(connectio
             assert secret not in str(caught.value)
 
 
-@pytest.mark.parametrize("change", [{"made_at": "hunter2"}, {"lsn": "hunter2"}, {"more": "hunter2"}])
+@pytest.mark.parametrize("change", [{"seen_at": "hunter2"}, {"name": 2}, {"more": "hunter2"}])
 def test_a_row_that_is_not_as_its_record_has_it_is_refused_without_its_values(change: dict[str, str]) -> None:
-    row = {"lsn": Lsn(1), "reason": "verify", "made_at": datetime(2026, 11, 21, tzinfo=UTC)}
-    assert record_of(Barrier, row) == Barrier(**row)
+    row = {"namespace": "ns", "name": "a", "location": "hunter2", "seen_at": datetime(2026, 11, 21, tzinfo=UTC)}
+    assert record_of(OldTableRecord, row) == OldTableRecord(**row)
 
-    with pytest.raises(ValueError, match="Barrier") as caught:
-        record_of(Barrier, row | change)
+    with pytest.raises(ValueError, match="OldTableRecord") as caught:
+        record_of(OldTableRecord, row | change)
 
     assert "hunter2" not in str(caught.value)
 

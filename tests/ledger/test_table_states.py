@@ -74,7 +74,7 @@ def moved(transaction: Transaction, name: str, statement: str) -> dict[TableStat
     row |= {"slug": "foreign-commit", "reason": "x", "remedy": "resume"}
     values |= {"discard": False, "xid": 1, "joined_xid": 1}
     values |= dict.fromkeys(["lsn", "left_lsn", "joined_lsn"], LATER)
-    if statement == "membership/drop_former":
+    if statement == "tables/drop_former":
         values["oid"] = 2
     found: dict[TableState, set[str]] = {state: set() for state in STATES}
     for state, before, (left, through), loads in product(STATES, STATES, PLACES, ["c", None]):

@@ -103,7 +103,7 @@ def test_tables_are_equal_at_one_exact_position_while_writers_captures_and_merge
         assert {table["complete_through"] for table in cut.tables} == {str(found.lsn)}
     assert second.rows > first.rows > 200
     assert {table.verified_through for table in env.ctx.ledger.verifications.tables(env.name)} == {second.lsn}
-    assert env.ctx.ledger.barriers.all(env.name) == []
+    assert env.ctx.ledger.barriers.all(env.name) == {}
     assert left_at_source(env) == []
 
 
@@ -353,5 +353,5 @@ def test_a_lake_that_does_not_come_to_the_position_in_time_is_an_error_and_nothi
     with pytest.raises(LakeError, match=r"\[verify-late\].*within 1 s.*(nobody merges here|take too long)"):
         verify(env16.ctx, merge=lambda: "nobody merges here")
 
-    assert env16.ctx.ledger.barriers.all(env16.name) == []
+    assert env16.ctx.ledger.barriers.all(env16.name) == {}
     assert left_at_source(env16) == []

@@ -67,7 +67,7 @@ class Events(Part):
 
     def note_announced(self, name: str, numbers: Sequence[int]) -> None:
         """Note that those who asked for it were told of these events."""
-        self.change("events/note_announced", name=name, numbers=list(numbers))
+        self.change("events/note_announced", name=name, numbers=numbers)
 
 
 @dataclass(frozen=True)

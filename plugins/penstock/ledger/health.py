@@ -168,7 +168,7 @@ class SlotHealth(Part):
     ) -> list[SlotSample]:
         """Return the newest samples of each of these slots, newest first."""
         bounds = {"since": since, "limit": limit}
-        return self.records(SlotSample, "health/slot_samples", name=name, slots=list(slots), **bounds)
+        return self.records(SlotSample, "health/slot_samples", name=name, slots=slots, **bounds)
 
     def alarms(self, name: str, *, open_only: bool = True, limit: int = _RECENT) -> list[AlarmRecord]:
         """Return the open alarms and those whose end is still to be sent; or all, newest first."""
@@ -197,14 +197,13 @@ class SlotHealth(Part):
         Where `subjects` are given, no alarm of another subject is closed.
         """
         seen = {"slugs": [each.slug for each in found], "found": [each.subject for each in found]}
-        of = None if subjects is None else list(subjects)
         with self.transaction() as transaction:
             for each in found:
                 alarm = each.alarm(name, at)
                 transaction.change(
                     "health/see_alarm", name=name, at=at, **{**vars(alarm), "numbers": Jsonb(alarm.numbers)}
                 )
-            return transaction.change("health/close_alarms", name=name, judged=list(judged), subjects=of, at=at, **seen)
+            return transaction.change("health/close_alarms", name=name, judged=judged, subjects=subjects, at=at, **seen)
 
     def note_alert_sent(self, number: int, *, at: datetime) -> None:
         """Note that an alarm, or its end, was delivered."""

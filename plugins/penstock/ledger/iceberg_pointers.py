@@ -4,7 +4,8 @@ A pointer is a row of `iceberg_tables`. All of them are locked in one order and 
 show; then all move, or none does. Where a fresh table takes a name, and where tables are renamed, rows change their names. Source: Iceberg specification, "JDBC catalog" (table `iceberg_tables`).
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from types import MappingProxyType
 
@@ -37,19 +38,32 @@ def move_pointers(
     still: Mapping[Place, str | None] = _NOTHING,
     renames: Sequence[Rename] = (),
 ) -> None:
-    """Move the pointers: inside the ledger's transaction where the catalog is in its database, else just before its end.
+    """Move the pointers, or leave them where all have been moved before; then tables take their new names.
 
-    Raises as `move` does, and LakeError("clock-skew") where the driver's clock was ahead of the ledger's.
+    It is done inside the ledger's transaction where the catalog is in its database, else just before its end. `still` is what the
+    catalog must show of tables that do not move. Raises LakeError("publish-conflict") naming the tables that another session moved,
+    LakeError("catalog-unreachable"), and LakeError("clock-skew") where the driver's clock was ahead of the ledger's.
     """
     _require_past(transaction, pointers)
-    if same_database(ledger, catalog):
-        move(transaction, catalog, catalog_name, pointers, still, renames=renames)
-        return
-    try:
-        with connect(catalog, "penstock publish") as opened, opened.transaction():
-            move(Transaction(opened), catalog, catalog_name, pointers, still, renames=renames)
-    except pg.OperationalError as error:
-        raise _unreachable(catalog, error) from None
+    in_ledger = same_database(ledger, catalog)
+    with nullcontext(transaction) if in_ledger else _opened(catalog, "penstock publish") as there:
+        try:
+            _move(there, catalog_name, pointers, still, renames)
+        except _NOT_SET_UP as error:
+            raise _unreachable(catalog, error) from None
+        except _TAKEN as error:
+            raise LakeError(
+                "publish-conflict",
+                f"expected the lake's pointers to be free, got: {server_message(error)}; nothing was published: publish again",
+            ) from None
+        except _NAMESAKE:
+            kept = [".".join(each.fresh.kept) for each in pointers if each.fresh]
+            kept += [".".join(each.to) for each in renames]
+            raise LakeError(
+                "publish-conflict",
+                f"expected the names {', '.join(kept)} to be free for renamed and replaced tables, but one is taken; nothing was "
+                "published: drop the table that has it, then publish again",
+            ) from None
 
 
 def _require_past(transaction: Transaction, pointers: Sequence[Pointer]) -> None:
@@ -68,11 +82,8 @@ def _require_past(transaction: Transaction, pointers: Sequence[Pointer]) -> None
 
 def moved(catalog: Connection, catalog_name: str, pointers: Sequence[Pointer], renames: Sequence[Rename] = ()) -> bool:
     """Return whether every pointer shows its new place already; raises LakeError("catalog-unreachable")."""
-    try:
-        with connect(catalog, "penstock publish") as opened, opened.transaction():
-            return _all_moved(_shown(Transaction(opened), catalog_name, pointers, (), renames), pointers, renames)
-    except (pg.OperationalError, *_NOT_SET_UP) as error:
-        raise _unreachable(catalog, error) from None
+    with _opened(catalog, "penstock publish") as there:
+        return _all_moved(_shown(there, catalog_name, pointers, (), renames), pointers, renames)
 
 
 def shown(catalog: Connection, catalog_name: str, places: Sequence[Place]) -> dict[Place, str]:
@@ -87,44 +98,8 @@ def listed(catalog: Connection, catalog_name: str, places: Sequence[Place] | Non
     """
     namespaces, tables = (None if places is None else [place[part] for place in places] for part in (0, 1))
     chosen = {"catalog": catalog_name, "namespaces": namespaces, "tables": tables}
-    try:
-        with connect(catalog, "penstock look") as opened, opened.transaction():
-            return [(n, t, m) for n, t, m in Transaction(opened).rows("iceberg_pointers/catalog_tables", **chosen)]
-    except (pg.OperationalError, *_NOT_SET_UP) as error:
-        raise _unreachable(catalog, error) from None
-
-
-def move(
-    transaction: Transaction,
-    catalog: Connection,
-    catalog_name: str,
-    pointers: Sequence[Pointer],
-    still: Mapping[Place, str | None] = _NOTHING,
-    *,
-    renames: Sequence[Rename] = (),
-) -> None:
-    """Move the pointers inside a transaction; pointers that have all been moved by us before stay as they are.
-
-    `still` is what the catalog must show of tables that do not move; `renames` happen after the moves. Raises LakeError("publish-conflict") naming the
-    tables that another session moved, and LakeError("catalog-unreachable").
-    """
-    try:
-        _move(transaction, catalog_name, pointers, still, renames)
-    except _NOT_SET_UP as error:
-        raise _unreachable(catalog, error) from None
-    except _TAKEN as error:
-        raise LakeError(
-            "publish-conflict",
-            f"expected the lake's pointers to be free, got: {server_message(error)}; nothing was published: publish again",
-        ) from None
-    except _NAMESAKE:
-        kept = [".".join(each.fresh.kept) for each in pointers if each.fresh]
-        kept += [".".join(each.to) for each in renames]
-        raise LakeError(
-            "publish-conflict",
-            f"expected the names {', '.join(kept)} to be free for renamed and replaced tables, but one is taken; nothing was "
-            "published: drop the table that has it, then publish again",
-        ) from None
+    with _opened(catalog, "penstock look") as there:
+        return [(n, t, m) for n, t, m in there.rows("iceberg_pointers/catalog_tables", **chosen)]
 
 
 def _move(
@@ -204,6 +179,16 @@ def _shown(
         "iceberg_pointers/lock_pointers", catalog=catalog_name, namespaces=namespaces, tables=tables
     )
     return {(namespace, table): location for namespace, table, location in rows}
+
+
+@contextmanager
+def _opened(catalog: Connection, application: str) -> Iterator[Transaction]:
+    """Open a transaction in a catalog that is a database of its own; raises LakeError("catalog-unreachable")."""
+    try:
+        with connect(catalog, application) as opened, opened.transaction():
+            yield Transaction(opened)
+    except (pg.OperationalError, *_NOT_SET_UP) as error:
+        raise _unreachable(catalog, error) from None
 
 
 def _unreachable(catalog: Connection, error: psycopg.Error) -> LakeError:

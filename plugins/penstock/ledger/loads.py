@@ -9,7 +9,7 @@ What is built may be given up until it is done. Only the newest run of a build m
 table's pointer and the ledger's row together; the switch itself is part of a cut.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,10 +24,10 @@ from penstock.jobs.pointers import Pointer
 from penstock.ledger.iceberg_pointers import move_pointers
 from penstock.ledger.pipelines import lock, lock_active
 from penstock.ledger.records import SchemaChange
-from penstock.ledger.session import Part, Transaction, recordset
+from penstock.ledger.session import Part, Statements, recordset
 from penstock.ledger.shapes import keep_open
 from penstock.ledger.table_records import LoadCause, LoadRecord, LoadState
-from penstock.ledger.tables import note_schema_changes, resume, save
+from penstock.ledger.tables import give_up_loads, note_schema_changes, resume, save
 from penstock.lsn import Lsn
 from penstock.shapes.accepted import TableFacts
 
@@ -54,27 +54,18 @@ class NewBuild:
 class NewRead:
     """Say which rows of a table are about to be read: all columns of them where `attnums` are not given.
 
-    A resync has a `build`; its table looks as that says. A first copy is loaded into a table at `place`. `leaves` names the partitions of which rows are read; `whole` and `stays` are
-    as in `LoadRecord`.
+    A resync has a `build`; its table looks as that says. A first copy is loaded into a table at `place`. `leaves` names the
+    partitions of which rows are read; `whole` and `stays` are as in `LoadRecord`.
     """
 
     oid: int
     cause: LoadCause = "first"
-    attnums: Collection[int] | None = None
+    attnums: Sequence[int] | None = None
     whole: bool = False
     stays: Sequence[Sequence[Sequence[Any]]] | None = None
     leaves: Sequence[str] = ()
     build: NewBuild | None = None
     place: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True)
-class LandedFetch:
-    """Say what a fetch has brought, what the table is with it, and what of that belongs into the history of its shapes."""
-
-    facts: TableFacts
-    files: Sequence[FileEntry]
-    changes: Sequence[SchemaChange]
 
 
 @dataclass(frozen=True)
@@ -97,25 +88,20 @@ class Loads(Part):
 
     def builds(self, name: str, *, states: Sequence[LoadState] | None = OPEN) -> list[LoadRecord]:
         """Return what is built in these states, None for all, oldest first."""
-        with self.transaction() as transaction:
-            return loads(transaction, name, BUILDS, states=states)
+        return loads(self, name, BUILDS, states=states)
 
     def copies(self, name: str, *, state: LoadState | None = None) -> list[LoadRecord]:
         """Return the copies of whole tables that the landing zone has, oldest first."""
-        with self.transaction() as transaction:
-            return loads(transaction, name, COPIES, states=None if state is None else [state], kept=True)
+        return loads(self, name, COPIES, states=None if state is None else [state], kept=True)
 
-    def fetches(self, name: str, *, after: Lsn | None = None) -> list[LoadRecord]:
-        """Return what was fetched of tables, after a position if one is given, in the order of the positions."""
-        with self.transaction() as transaction:
-            found = loads(transaction, name, FETCHES, after=after)
-            return sorted(found, key=lambda each: (each.lsn, each.oid))
+    def fetches(self, name: str) -> list[LoadRecord]:
+        """Return what was fetched of tables, in the order of the positions."""
+        return sorted(loads(self, name, FETCHES), key=lambda each: (each.lsn, each.oid))
 
     def copy_due(self, name: str, copied: LoadRecord) -> Lsn:
         """Return after which position a copy needs windows: the first may hold a change that it had not seen."""
-        with self.transaction() as transaction:
-            ((after,),) = transaction.rows("loads/copy_due", name=name, snapshot=copied.snapshot)
-            return Lsn(after)
+        ((after,),) = self.rows("loads/copy_due", name=name, snapshot=copied.snapshot)
+        return Lsn(after)
 
     def start_reads(
         self, name: str, *, copy_id: str, snapshot: str, lsn: Lsn, reads: Sequence[NewRead]
@@ -132,7 +118,7 @@ class Loads(Part):
             already = loads(transaction, name, BUILDS, states=OPEN)
             chosen = {"name": name, "copy_id": copy_id, "oids": oids}
             transaction.change("loads/forget_unlanded", first=first, **chosen)
-            rows = [_read(each) for each in reads]
+            rows = [_row(each) for each in reads]
             given = {"reads": recordset(rows), "snapshot": snapshot, "lsn": lsn, "name": name, "copy_id": copy_id}
             try:
                 started = transaction.change("loads/start_reads", **given)
@@ -151,7 +137,7 @@ class Loads(Part):
         """
         with self.transaction() as transaction:
             lock_active(transaction, name)
-            already, rows = loads(transaction, name, BUILDS, states=OPEN), [_ordered(order) for order in orders]
+            already, rows = loads(transaction, name, BUILDS, states=OPEN), [_row(order) for order in orders]
             try:
                 began = transaction.change("loads/start_loads", name=name, orders=recordset(rows))
             except pg.UniqueViolation:
@@ -183,23 +169,30 @@ class Loads(Part):
                 )
             return found[0]
 
-    def land(self, name: str, copy_id: str, landed: LandedFetch, *, seen: Lsn) -> bool:
+    def land(
+        self,
+        name: str,
+        copy_id: str,
+        facts: TableFacts,
+        *,
+        files: Sequence[FileEntry],
+        changes: Sequence[SchemaChange],
+        seen: Lsn,
+    ) -> bool:
         """Take in what was fetched and what the table is from now on, and resume it, in one step; say whether that was done.
 
-        It is not where the table does not wait for this fetch any more, or where capture has come further than `seen`,
-        through which the table is known to be as the fetch had it. Raises LedgerError("pipeline-halted").
+        The `changes` belong into the history of its shapes. It is not done where the table does not wait for this fetch any more, or
+        where capture has come further than `seen`, through which the table is known to be as the fetch had it.
+        Raises LedgerError("pipeline-halted").
         """
-        facts = landed.facts
         with self.transaction() as transaction:
             known = lock_active(transaction, name)
-            if known.position is None or known.position > seen:
-                return False
-            chosen = {"copy_id": copy_id, "oid": facts.oid, **_landed(landed.files)}
-            if not transaction.change("loads/land_fetch", name=name, **chosen):
+            chosen = {"copy_id": copy_id, "oid": facts.oid, **_landed(files)}
+            if known.position > seen or not transaction.change("loads/land_fetch", name=name, **chosen):
                 return False
             save(transaction, name, [facts])
             resume(transaction, name, facts.oid)
-            note_schema_changes(transaction, name, landed.changes)
+            note_schema_changes(transaction, name, changes)
             return True
 
     def reshape(self, name: str, load_id: str, facts: TableFacts) -> None:
@@ -214,7 +207,7 @@ class Loads(Part):
         """Note the run that may advance these builds from now on; raises LedgerError("ledger-conflict")."""
         with self.transaction() as transaction:
             lock_active(transaction, name)
-            if transaction.change("loads/run_loads", name=name, ids=list(ids), run=run) != len(ids):
+            if transaction.change("loads/run_loads", name=name, ids=ids, run=run) != len(ids):
                 raise _conflict(name, "to be building")
 
     def advance(
@@ -245,64 +238,42 @@ class Loads(Part):
         event = {
             "slug": "rebuild-given-up",
             "level": "error",
-            "table_oid": load.oid,
             "message": reason,
+            "table_oid": load.oid,
             "details": "{}",
         }
         with self.transaction(lock=name) as transaction:
-            if give_up(transaction, name, reason, id=load.id):
+            if give_up_loads(transaction, name, reason, id=load.id):
                 transaction.change("events/add_event_on_change", name=name, first=True, **event)
 
 
 def loads(
-    transaction: Transaction,
+    ledger: Statements,
     name: str,
     causes: Sequence[LoadCause],
     *,
     states: Sequence[LoadState] | None = None,
     copy_id: str | None = None,
     oid: int | None = None,
-    after: Lsn | None = None,
     kept: bool = False,
 ) -> list[LoadRecord]:
     """Return the loads that meet every condition, oldest first; those `kept` have their files in this era's landing zone."""
-    conditions = {"states": None if states is None else list(states), "copy_id": copy_id, "oid": oid, "after": after}
-    return transaction.records(LoadRecord, "loads/loads", name=name, causes=list(causes), kept=kept, **conditions)
+    conditions = {"states": states, "copy_id": copy_id, "oid": oid, "kept": kept}
+    return ledger.records(LoadRecord, "loads/loads", name=name, causes=causes, **conditions)
 
 
-def give_up(
-    transaction: Transaction, name: str, reason: str, *, id: str | None = None, oids: Sequence[int] | None = None
-) -> int:
-    """End one build, those in place of some tables, or all, inside a transaction; return how many."""
-    chosen = {"id": id, "oids": None if oids is None else list(oids)}
-    return transaction.change("loads/give_up_loads", name=name, reason=reason, **chosen)
-
-
-def _read(read: NewRead) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "oid": read.oid,
-        "cause": read.cause,
-        "whole": read.whole,
-        "stays": read.stays,
-        "leaves": list(read.leaves),
-        "place": read.place,
-    }
-    if read.attnums is not None:
-        found["attnums"] = list(read.attnums)
-    if read.build is not None:
-        found |= _ordered(read.build)
-    return found
+def _row(new: NewBuild | NewRead) -> dict[str, Any]:
+    """Return what a statement takes: what a build makes of its table stands beside the rest."""
+    row = plain(new)
+    if isinstance(new, NewBuild):
+        return {**row.pop("facts"), **row}
+    del row["build"]
+    return row if new.build is None else row | _row(new.build)
 
 
 def _landed(files: Sequence[FileEntry]) -> dict[str, Any]:
     totals = {"rows": sum(file.rows for file in files), "bytes": sum(file.bytes for file in files)}
     return {"files": recordset(files), **totals}
-
-
-def _ordered(order: NewBuild) -> dict[str, Any]:
-    goal = None if order.goal_lsn is None else str(order.goal_lsn)
-    own = {"id": order.id, "cause": order.cause, "place": order.place, "copy_id": order.copy_id, "goal_lsn": goal}
-    return {**plain(order.facts), **own}
 
 
 def _clash(orders: Sequence[NewBuild], already: Sequence[LoadRecord]) -> LedgerError:

@@ -1,14 +1,19 @@
-"""What a merge takes from the ledger, and what its publication says of each table."""
+"""What a merge takes from the ledger, and what its publication says of each table. The newest cut is where it begins."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from penstock.contract.manifest import FileEntry
 from penstock.jobs.merge_plan import MET
 from penstock.jobs.pointers import Rename
+from penstock.ledger.loads import BUILDS, FETCHES, loads
+from penstock.ledger.pipelines import find
 from penstock.ledger.records import CutRecord, PipelineRecord, WindowRecord
+from penstock.ledger.session import Statements, Transaction
 from penstock.ledger.table_records import LoadRecord, TableRecord
+from penstock.ledger.tables import tables as tables_of
+from penstock.ledger.windows import windows
 from penstock.lsn import Lsn
 
 
@@ -108,3 +113,50 @@ class MergeQueue:
                     placed = ((window.from_lsn, window.upto_lsn, file) for file in fetch.files)
                     found.setdefault(fetch.oid, []).extend(placed)
         return found
+
+
+def newest_cut(
+    ledger: Statements, name: str, *, attempt: str | None = None, lsn: Lsn | None = None
+) -> CutRecord | None:
+    """Return the newest cut, that of an attempt, or that of this era at exactly this position."""
+    return next(iter(ledger.records(CutRecord, "merges/cuts", name=name, attempt=attempt, lsn=lsn, limit=1)), None)
+
+
+def merge_queue(transaction: Transaction, name: str) -> MergeQueue:
+    """Return everything that is due to be merged; raises LedgerError("not-bootstrapped")."""
+    pipeline = find(transaction, name).with_slot()
+    after: dict[int, Lsn] = dict(transaction.rows("merges/merge_from", name=name))
+    ((upto, marked),) = transaction.rows("merges/cut_upto", name=name)
+    landed = loads(transaction, name, ("first", *FETCHES, *BUILDS), states=["landed", "ready"])
+    ready = [each for each in landed if each.state == "ready"]
+    starts = [*after.values(), *(each.through_lsn for each in ready if each.through_lsn is not None)]
+    reached = [each for each in ready if max(each.through_lsn or 0, each.lsn) <= upto]
+    least = min(starts, default=pipeline.position)
+    due = windows(transaction, name, after=least, through=upto, states=["staged", "confirmed"])
+    known = tables_of(transaction, name)
+    tables = [table for table in known if table.state == "ready" and table.oid in after]
+    copied = {(table.oid, table.copy_id) for table in known if table.state == "copied"}
+    through = {table.oid: table.complete_through or Lsn(0) for table in tables}
+    fetched = [
+        each for each in landed if each.cause in FETCHES and each.lsn > max(least, through.get(each.oid, each.lsn))
+    ]
+    return MergeQueue(
+        pipeline=pipeline,
+        upto=upto,
+        marked=marked,
+        fetches=tuple(sorted(fetched, key=lambda each: (each.lsn, each.oid))),
+        windows=tuple(due),
+        tables=tuple(tables),
+        last_cut=newest_cut(transaction, name),
+        rebuilds=tuple(each for each in reached if each.cause != "first" or (each.oid, each.copy_id) in copied),
+        targets=_targets(known),
+        dropped=tuple(table for table in known if table.state == "dropped"),
+    )
+
+
+def _targets(known: Iterable[TableRecord]) -> dict[int, tuple[str, ...]]:
+    """Return the names of the lake's tables by oid: one that is yet to be copied has none while another table has it."""
+    there = {table.oid: table.target for table in known if table.state != "dropped" and table.snapshot_id is not None}
+    held = set(there.values())
+    new = {table.oid: table.target for table in known if table.state != "dropped" and table.target not in held}
+    return new | there

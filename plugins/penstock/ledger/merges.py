@@ -4,7 +4,7 @@
 whose answer got lost may simply ask again.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
@@ -15,14 +15,10 @@ from penstock.errors import LedgerError
 from penstock.jobs.pointers import Place, Pointer, Rename
 from penstock.ledger.advisory_lock import new_attempt
 from penstock.ledger.iceberg_pointers import move_pointers
-from penstock.ledger.loads import BUILDS, FETCHES, loads
-from penstock.ledger.merge_queue import MergeQueue, PublishedTable
+from penstock.ledger.merge_queue import MergeQueue, PublishedTable, merge_queue, newest_cut
 from penstock.ledger.pipelines import find, lock_active
 from penstock.ledger.records import CutRecord, TableWork
 from penstock.ledger.session import Part, Transaction, recordset
-from penstock.ledger.table_records import TableRecord
-from penstock.ledger.tables import tables as tables_of
-from penstock.ledger.windows import windows
 from penstock.lsn import Lsn
 
 _NOTHING: Mapping[Place, str | None] = MappingProxyType({})
@@ -43,43 +39,25 @@ class NewCut:
     renames: Sequence[Rename] = ()
 
 
+@dataclass(frozen=True)
+class Reached:
+    """Say how far a pipeline is on its way to a barrier.
+
+    `cut` is the cut at it; where `reachable` is false a window has passed over the place, and no cut can lie there.
+    """
+
+    position: Lsn | None
+    reachable: bool
+    cut: CutRecord | None
+
+
 class Merges(Part):
     """Record merges and their cuts."""
 
     def to_merge(self, name: str) -> MergeQueue:
         """Return everything that is due to be merged; raises LedgerError("not-bootstrapped")."""
         with self.transaction(frozen=True) as transaction:
-            pipeline = find(transaction, name).with_slot()
-            after: dict[int, Lsn] = dict(transaction.rows("merges/merge_from", name=name))
-            ((upto, marked),) = transaction.rows("merges/cut_upto", name=name)
-            landed = loads(transaction, name, ("first", *FETCHES, *BUILDS), states=["landed", "ready"])
-            ready = [each for each in landed if each.state == "ready"]
-            starts = [*after.values(), *(each.through_lsn for each in ready if each.through_lsn is not None)]
-            reached = [each for each in ready if max(each.through_lsn or 0, each.lsn) <= upto]
-            least = min(starts, default=pipeline.position)
-            due = windows(transaction, name, after=least, through=upto, states=["staged", "confirmed"])
-            known = tables_of(transaction, name)
-            tables = [table for table in known if table.state == "ready" and table.oid in after]
-            copied = {(table.oid, table.copy_id) for table in known if table.state == "copied"}
-            through = {table.oid: table.complete_through or Lsn(0) for table in tables}
-            fetched = [
-                each
-                for each in landed
-                if each.cause in FETCHES and each.lsn > max(least, through.get(each.oid, each.lsn))
-            ]
-            cuts = transaction.records(CutRecord, "merges/cuts", name=name, attempt=None, lsn=None, limit=1)
-        return MergeQueue(
-            pipeline=pipeline,
-            upto=upto,
-            marked=marked,
-            fetches=tuple(sorted(fetched, key=lambda each: (each.lsn, each.oid))),
-            windows=tuple(due),
-            tables=tuple(tables),
-            last_cut=cuts[0] if cuts else None,
-            rebuilds=tuple(each for each in reached if each.cause != "first" or (each.oid, each.copy_id) in copied),
-            targets=_targets(known),
-            dropped=tuple(table for table in known if table.state == "dropped"),
-        )
+            return merge_queue(transaction, name)
 
     def begin(self, name: str, *, halted: bool = False) -> str:
         """Return a new attempt; from now on no older one can publish. With `halted` a halted pipeline will do.
@@ -110,16 +88,14 @@ class Merges(Part):
     ) -> CutRecord:
         """Move every pointer, rename tables and record the cut in one transaction; publishing again returns the cut.
 
-        `still` is what the catalog must show of those
-        that do not move. Where the catalog is another database, its
+        `still` is what the catalog must show of those that do not move. Where the catalog is another database, its
         transaction commits just before ours; what a crash between them leaves, `adopt_published` heals.
         Raises LakeError: "publish-conflict", "catalog-unreachable"; LedgerError: "ledger-conflict" (an older attempt,
         or a table changed its state meanwhile), "pipeline-halted", "ledger-unreachable" (the outcome is unknown: ask
         again).
         """
         with self.transaction(lock=name) as transaction:
-            published = _cut(transaction, name, new.attempt)
-            if published is not None:
+            if published := newest_cut(transaction, name, attempt=new.attempt):
                 return published
             lock_active(transaction, name, halted=halted)
             _advance(transaction, name, new.lsn, new.tables)
@@ -136,8 +112,7 @@ class Merges(Part):
         Tables keep the states that need a person. Raises LedgerError("ledger-conflict") when its position is not even staged.
         """
         with self.transaction(lock=name) as transaction:
-            published = _cut(transaction, name, new.attempt)
-            if published is not None:
+            if published := newest_cut(transaction, name, attempt=new.attempt):
                 return published
             transaction.change("merges/begin_merge", name=name, attempt=new.attempt)
             tables = recordset(new.tables)
@@ -148,12 +123,11 @@ class Merges(Part):
 
     def published(self, name: str, attempt: str) -> CutRecord | None:
         """Return the cut of an attempt, None where it was not published."""
-        with self.transaction() as transaction:
-            return _cut(transaction, name, attempt)
+        return newest_cut(self, name, attempt=attempt)
 
     def last_cut(self, name: str) -> CutRecord | None:
         """Return the newest cut."""
-        return next(iter(self.cuts(name, limit=1)), None)
+        return newest_cut(self, name)
 
     def table_work(self, name: str, *, attempt: str | None = None, since: datetime | None = None) -> list[TableWork]:
         """Return what the cut of this attempt, or those since a time, did to the tables that moved, the slowest first."""
@@ -164,6 +138,38 @@ class Merges(Part):
         return self.records(CutRecord, "merges/cuts", name=name, attempt=None, lsn=None, limit=limit)
 
 
+class Barriers(Part):
+    """Record barriers: places of the WAL where a window must end and a cut must lie, so that the lake can be read exactly there.
+
+    Capture ends its window at the next barrier and merge makes a cut at it, each in its ordinary run: whoever wants a cut at
+    a place sets a barrier and waits. The cut forgets it, so a barrier whose maker died costs one cut and nothing more.
+    """
+
+    def add(self, name: str, lsn: Lsn, *, reason: str) -> bool:
+        """Set a barrier; return False where the pipeline stands beyond it, or a window that is under way ends beyond it.
+
+        Raises LedgerError("pipeline-halted", "not-bootstrapped").
+        """
+        with self.transaction() as transaction:
+            lock_active(transaction, name)
+            return transaction.change("merges/add_mark", name=name, lsn=lsn, reason=reason) == 1
+
+    def all(self, name: str) -> dict[Lsn, str]:
+        """Return what the barriers of the present era that no cut has reached are for, in order of their places."""
+        return dict(self.rows("merges/marks", name=name))
+
+    def remove(self, name: str, lsn: Lsn) -> None:
+        """Forget a barrier, if it is still there."""
+        self.change("merges/remove_mark", name=name, lsn=lsn)
+
+    def reached(self, name: str, lsn: Lsn) -> Reached:
+        """Look whether there is a cut exactly at this position; raises LedgerError("not-bootstrapped")."""
+        with self.transaction(frozen=True) as transaction:
+            position = find(transaction, name).position
+            ((reachable,),) = transaction.rows("merges/mark_reachable", name=name, lsn=lsn)
+            return Reached(position, bool(reachable), newest_cut(transaction, name, lsn=lsn))
+
+
 def _record(transaction: Transaction, name: str, new: NewCut) -> CutRecord:
     counted = recordset({"oid": table.oid, "counts": table.counts} for table in new.tables if table.counts)
     found = {"rows": new.rows, "counted": counted, "cuts_snapshot_id": new.cuts_snapshot_id}
@@ -171,7 +177,7 @@ def _record(transaction: Transaction, name: str, new: NewCut) -> CutRecord:
     done = recordset({"oid": table.oid, **plain(table.done)} for table in new.tables if table.done)
     transaction.change("merges/add_table_cuts", name=name, attempt=new.attempt, tables=done)
     transaction.change("merges/forget_marks", name=name, lsn=new.lsn)
-    cut = _cut(transaction, name, new.attempt)
+    cut = newest_cut(transaction, name, attempt=new.attempt)
     if cut is None:
         raise LedgerError(
             "ledger-conflict",
@@ -207,17 +213,3 @@ def _rename(transaction: Transaction, name: str, renames: Sequence[Rename]) -> N
 
 def _of_tables(renames: Sequence[Rename]) -> list[Rename]:
     return [each for each in renames if each.kind == "table"]
-
-
-def _cut(transaction: Transaction, name: str, attempt: str) -> CutRecord | None:
-    return next(
-        iter(transaction.records(CutRecord, "merges/cuts", name=name, attempt=attempt, lsn=None, limit=1)), None
-    )
-
-
-def _targets(known: Iterable[TableRecord]) -> dict[int, tuple[str, ...]]:
-    """Return the names of the lake's tables by oid: one that is yet to be copied has none while another table has it."""
-    there = {table.oid: table.target for table in known if table.state != "dropped" and table.snapshot_id is not None}
-    held = set(there.values())
-    new = {table.oid: table.target for table in known if table.state != "dropped" and table.target not in held}
-    return new | there

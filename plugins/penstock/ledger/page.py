@@ -195,8 +195,7 @@ class Panel:
         limit: int | None = EVENTS,
     ) -> list[Shown]:
         """Return the newest events, newest first: all, or those since a time, or of some slugs."""
-        chosen = {"since": since, "slugs": None if slugs is None else list(slugs), "limit": limit}
-        return self._transaction.shown("page/events", name=name, oid=oid, **chosen)
+        return self._transaction.shown("page/events", name=name, oid=oid, since=since, slugs=slugs, limit=limit)
 
     def schema_changes(self, name: str, oid: int | None = None) -> list[Shown]:
         """Return the newest changes of tables' shapes that the lake follows, newest first."""

@@ -10,7 +10,8 @@ from psycopg.types.json import Jsonb
 from penstock.codec import plain
 from penstock.errors import ConfigError, LedgerError
 from penstock.ledger.records import ActivePipeline, GapRecord, PipelineRecord, Publishing
-from penstock.ledger.session import Part, Transaction, unknown
+from penstock.ledger.session import Part, Statements, Transaction, unknown
+from penstock.ledger.tables import give_up_loads
 from penstock.lsn import Lsn
 
 
@@ -19,8 +20,7 @@ class Pipelines(Part):
 
     def get(self, name: str) -> PipelineRecord:
         """Return one pipeline; raises LedgerError("not-bootstrapped") when it is not registered."""
-        with self.transaction() as transaction:
-            return find(transaction, name)
+        return find(self, name)
 
     def all(self) -> list[PipelineRecord]:
         """Return every pipeline, by name."""
@@ -125,8 +125,7 @@ class Pipelines(Part):
 
     def gaps(self, name: str) -> list[GapRecord]:
         """Return what lies between the pipeline's eras, newest first."""
-        with self.transaction() as transaction:
-            return gaps(transaction, name)
+        return gaps(self, name)
 
     def finish_bootstrap(self, name: str) -> PipelineRecord:
         """Note that the pipeline runs; raises LedgerError("ledger-conflict") when it has no slot or is halted."""
@@ -161,9 +160,9 @@ def taken(name: str, place: str, other: str) -> str:
     )
 
 
-def find(transaction: Transaction, name: str) -> PipelineRecord:
+def find(ledger: Statements, name: str) -> PipelineRecord:
     """Return a pipeline; raises LedgerError("not-bootstrapped") for one that is not registered."""
-    for record in transaction.records(PipelineRecord, "pipelines/pipelines", name=name):
+    for record in ledger.records(PipelineRecord, "pipelines/pipelines", name=name):
         return record
     raise unknown(name)
 
@@ -174,9 +173,9 @@ def lock(transaction: Transaction, name: str) -> PipelineRecord:
     return find(transaction, name)
 
 
-def gaps(transaction: Transaction, name: str) -> list[GapRecord]:
+def gaps(ledger: Statements, name: str) -> list[GapRecord]:
     """Return what lies between the pipeline's eras, newest first."""
-    return transaction.records(GapRecord, "pipelines/gaps", name=name)
+    return ledger.records(GapRecord, "pipelines/gaps", name=name)
 
 
 def lock_active(transaction: Transaction, name: str, *, halted: bool = False) -> ActivePipeline:
@@ -196,8 +195,7 @@ def _change(
 
 
 def _begin_era(transaction: Transaction, name: str) -> None:
-    ended = {"id": None, "oids": None, "reason": "the era of its slot has ended"}
-    transaction.change("loads/give_up_loads", name=name, **ended)
+    give_up_loads(transaction, name, "the era of its slot has ended")
     transaction.change("pipelines/begin_era", name=name)
     transaction.change("pipelines/forget_tables", name=name)
 

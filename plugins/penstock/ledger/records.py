@@ -149,11 +149,9 @@ class WindowRecord(Row):
     transactions: int
     messages: int
     files: tuple[FileEntry, ...]
-    settings_digest: str
     source_time: datetime | None
     planned_at: datetime
     staged_at: datetime | None
-    confirmed_at: datetime | None
     seconds: float | None
     era: int
     digest: str | None

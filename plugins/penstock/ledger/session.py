@@ -6,8 +6,9 @@ Every call of the ledger is one transaction on a connection of its own, or on th
 
 import json
 import threading
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Set
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any, TypeVar
 
 import psycopg
@@ -60,15 +61,48 @@ def connect(connection: Connection, application: str, task: Mapping[str, str] | 
     return opened
 
 
-class Transaction:
-    """Run the ledger's statements by name inside one transaction."""
+class Statements(ABC):
+    """Run the ledger's statements by name; a collection is sent as an array."""
+
+    @abstractmethod
+    def _run(self, statement: str, values: Mapping[str, Any]) -> AbstractContextManager[psycopg.Cursor]: ...
+
+    def change(self, statement: str, **values: Any) -> int:
+        """Run a statement and return how many rows it touched."""
+        with self._run(statement, values) as cursor:
+            return cursor.rowcount
+
+    def rows(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
+        """Run a query and return its rows."""
+        with self._run(statement, values) as cursor:
+            return cursor.fetchall()
+
+    def records(self, record: type[Record], statement: str, **values: Any) -> list[Record]:
+        """Run a query and return its rows as records, whose fields are named as its columns."""
+        return [record_of(record, row) for row in self.shown(statement, **values)]
+
+    def shown(self, statement: str, **values: Any) -> list[dict[str, Any]]:
+        """Run a query and return its rows by the names of its columns."""
+        with self._run(statement, values) as cursor:
+            names = [each.name for each in cursor.description or ()]
+            return [dict(zip(names, row, strict=True)) for row in cursor]
+
+    def columns(self, statement: str, **values: Any) -> dict[str, list[Any]]:
+        """Run a query and return its columns by name; each is there where there is no row, too."""
+        with self._run(statement, values) as cursor:
+            rows = cursor.fetchall()
+            return {each.name: [row[place] for row in rows] for place, each in enumerate(cursor.description or ())}
+
+
+class Transaction(Statements):
+    """Run statements inside one transaction."""
 
     def __init__(self, connection: psycopg.Connection) -> None:
         self.connection = connection
 
-    def change(self, statement: str, **values: Any) -> int:
-        """Run a statement and return how many rows it touched."""
-        return self._run(statement, values).rowcount
+    def _run(self, statement: str, values: Mapping[str, Any]) -> psycopg.Cursor:
+        sent = {name: list(each) if isinstance(each, (tuple, Set)) else each for name, each in values.items()}
+        return self.connection.execute(sql.load(f"ledger/{statement}").encode(), sent)
 
     def note(
         self,
@@ -83,29 +117,6 @@ class Transaction:
         """Note something that happened to a pipeline, or to one of its tables, as an event under its runbook's name."""
         facts = {"slug": slug, "level": level, "table_oid": oid, "message": message, "details": Jsonb(details or {})}
         self.change("events/add_event", name=name, **facts)
-
-    def rows(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
-        """Run a query and return its rows."""
-        return self._run(statement, values).fetchall()
-
-    def records(self, record: type[Record], statement: str, **values: Any) -> list[Record]:
-        """Run a query and return its rows as records, whose fields are named as its columns."""
-        return [record_of(record, row) for row in self.shown(statement, **values)]
-
-    def shown(self, statement: str, **values: Any) -> list[dict[str, Any]]:
-        """Run a query and return its rows by the names of its columns."""
-        cursor = self._run(statement, values)
-        names = [each.name for each in cursor.description or ()]
-        return [dict(zip(names, row, strict=True)) for row in cursor]
-
-    def columns(self, statement: str, **values: Any) -> dict[str, list[Any]]:
-        """Run a query and return its columns by name; each is there where there is no row, too."""
-        cursor = self._run(statement, values)
-        rows = cursor.fetchall()
-        return {each.name: [row[place] for row in rows] for place, each in enumerate(cursor.description or ())}
-
-    def _run(self, statement: str, values: Mapping[str, Any]) -> psycopg.Cursor:
-        return self.connection.execute(sql.load(f"ledger/{statement}").encode(), values)
 
     def lock(self, name: str) -> None:
         """Keep every other change of a pipeline waiting until this transaction ends; raises LedgerError("not-bootstrapped")."""
@@ -201,7 +212,7 @@ class Sessions:
             raise named(error, self.connection) from None
 
 
-class Part:
+class Part(Statements):
     """One subject of the ledger: it opens its transactions where the whole ledger does, for one statement or for more."""
 
     def __init__(self, sessions: Sessions) -> None:
@@ -209,20 +220,10 @@ class Part:
         self.transaction = sessions.transaction
         self.named_failures = sessions.named_failures
 
-    def change(self, statement: str, **values: Any) -> int:
-        """Run a statement in a transaction of its own and return how many rows it touched."""
-        with self.transaction() as transaction:
-            return transaction.change(statement, **values)
-
-    def rows(self, statement: str, **values: Any) -> list[tuple[Any, ...]]:
-        """Run a query in a transaction of its own and return its rows."""
-        with self.transaction() as transaction:
-            return transaction.rows(statement, **values)
-
-    def records(self, record: type[Record], statement: str, **values: Any) -> list[Record]:
-        """Run a query in a transaction of its own and return its rows as records, whose fields are named as its columns."""
-        with self.transaction() as transaction:
-            return transaction.records(record, statement, **values)
+    @contextmanager
+    def _run(self, statement: str, values: Mapping[str, Any]) -> Iterator[psycopg.Cursor]:
+        with self.transaction() as transaction, transaction._run(statement, values) as cursor:
+            yield cursor
 
 
 def unknown(name: str) -> LedgerError:

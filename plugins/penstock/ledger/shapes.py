@@ -79,7 +79,7 @@ class Shapes(Part):
 
     def histories(self, name: str, oids: Collection[int], *, since: Lsn) -> dict[int, History]:
         """Return what is known of these tables from a position on: of the catalog, the oldest first, and what was logged last."""
-        rows = self.rows("shapes/shapes", name=name, oids=list(oids), since=since)
+        rows = self.rows("shapes/shapes", name=name, oids=oids, since=since)
         found: dict[int, list[KnownShape]] = {}
         logged: dict[int, KnownShape] = {}
         for oid, evidence, generation, sure, shape in rows:

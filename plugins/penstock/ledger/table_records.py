@@ -101,5 +101,4 @@ class LoadRecord(TableFacts, Row):
     reason: str | None
     started_at: datetime
     changed_at: datetime
-    finished_at: datetime | None
     after: Lsn | None

@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 from psycopg.types.json import Jsonb
 
-from penstock.jobs.merge_plan import CONFLICTS
 from penstock.ledger.records import Row
 from penstock.ledger.session import Part
 from penstock.lsn import Lsn
@@ -44,7 +43,7 @@ class KeyShare(Row):
 
 @dataclass(frozen=True)
 class VerifiedTable(Row):
-    """Say how far a table is verified, how far its present round is, and what the newest comparison came to.
+    """Say how far a table is verified, and what the newest comparison came to.
 
     `differs` is true until a later comparison has seen that table or share to be equal. The counts, and what is
     named differing, are of the newest comparison that found a difference. Conflicts and misfits are counted since the
@@ -57,8 +56,6 @@ class VerifiedTable(Row):
     verified_through: Lsn | None
     verified_at: datetime | None
     differs: bool
-    shares: int
-    shares_done: int
     compared_lsn: Lsn | None
     compared_at: datetime | None
     outcome: Outcome | None
@@ -69,24 +66,10 @@ class VerifiedTable(Row):
     missing: int
     extra: int
     different: int
-    update_missing: int = 0
-    delete_missing: int = 0
-    insert_existing: int = 0
-    misfits: int = 0
-    conflict_lsn: Lsn | None = None
-
-    @property
-    def conflicts(self) -> dict[str, int]:
-        """Return what the table's merges have met since its copy, by name; nothing where they met what they should."""
-        found = {name: getattr(self, name) for name in CONFLICTS}
-        return {name: count for name, count in found.items() if count}
-
-    @property
-    def suspected(self) -> bool:
-        """Return whether changes have met other rows than they should, and no later comparison has found all rows equal."""
-        if self.conflict_lsn is None:
-            return False
-        return self.differs or self.verified_through is None or self.verified_through < self.conflict_lsn
+    conflicts: dict[str, int]
+    suspected: bool
+    misfits: int
+    conflict_lsn: Lsn | None
 
 
 class Verifications(Part):
@@ -122,16 +105,15 @@ class Verifications(Part):
     def key_shares(self, name: str) -> dict[int, list[KeyShare]]:
         """Return the shares of every table that has any, by oid and in order."""
         found: dict[int, list[KeyShare]] = {}
-        with self.transaction() as transaction:
-            for share in transaction.records(KeyShare, "verifications/key_shares", name=name):
-                found.setdefault(share.oid, []).append(share)
+        for share in self.records(KeyShare, "verifications/key_shares", name=name):
+            found.setdefault(share.oid, []).append(share)
         return found
 
     def cut_shares(
         self, name: str, oid: int, *, wanted: int, column: str, type: str, indexed: bool, bounds: Sequence[str]
     ) -> None:
         """Cut a table's keys into shares at these bounds, and begin a round; a difference found before stays known."""
-        shares = {"wanted": wanted, "column": column, "type": type, "indexed": indexed, "bounds": list(bounds)}
+        shares = {"wanted": wanted, "column": column, "type": type, "indexed": indexed, "bounds": bounds}
         with self.transaction(lock=name) as transaction:
             transaction.change("verifications/forget_shares", name=name, oid=oid)
             transaction.change("verifications/add_shares", name=name, oid=oid, **shares)

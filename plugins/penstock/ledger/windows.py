@@ -15,7 +15,7 @@ from penstock.errors import LedgerError
 from penstock.ledger.loads import BUILDS, loads
 from penstock.ledger.pipelines import find, lock, lock_active
 from penstock.ledger.records import PipelineRecord, Row, SkippedRecord, WindowRecord, WindowState
-from penstock.ledger.session import Part, Transaction, recordset
+from penstock.ledger.session import Part, Statements, recordset
 from penstock.ledger.shapes import add_relations, distrust_shapes, keep_logged
 from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.ledger.tables import tables as tables_of
@@ -181,8 +181,7 @@ class Windows(Part):
 
     def all(self, name: str, *, after: Lsn | None = None, state: WindowState | None = None) -> list[WindowRecord]:
         """Return the windows of the present era that end after a position, in order."""
-        with self.transaction() as transaction:
-            return windows(transaction, name, after=after, states=None if state is None else [state])
+        return windows(self, name, after=after, states=None if state is None else [state])
 
     def skipped(self, name: str) -> list[SkippedRecord]:
         """Return the transactions of the present era that no window has, in order."""
@@ -190,13 +189,12 @@ class Windows(Part):
 
     def newest_xid(self, name: str) -> int | None:
         """Return the highest 64-bit transaction id that the newest windows of the present era brought, if any did."""
-        with self.transaction() as transaction:
-            ((xid,),) = transaction.rows("windows/newest_xid", name=name)
-            return None if xid is None else int(xid)
+        ((xid,),) = self.rows("windows/newest_xid", name=name)
+        return None if xid is None else int(xid)
 
 
 def windows(
-    transaction: Transaction,
+    ledger: Statements,
     name: str,
     *,
     from_lsn: Lsn | None = None,
@@ -212,7 +210,7 @@ def windows(
     """
     since, before = committed
     bounds = {"from_lsn": from_lsn, "after": after, "through": through, "since": since, "before": before}
-    return transaction.records(WindowRecord, "windows/windows", name=name, states=states, past=past, **bounds)
+    return ledger.records(WindowRecord, "windows/windows", name=name, states=states, past=past, **bounds)
 
 
 def _committed(files: Sequence[FileEntry]) -> Range[datetime]:

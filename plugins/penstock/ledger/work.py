@@ -100,7 +100,6 @@ class TaskOutcome(Row):
     ended_at: datetime
     failing_since: datetime | None
     slug: str | None
-    succeeded_at: datetime | None
 
 
 class Outcomes(Part):

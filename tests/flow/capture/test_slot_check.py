@@ -120,7 +120,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 def window(start: int, end: int, *, state: WindowState = "confirmed", digest: str | None = "any:0f") -> WindowRecord:
-    moments = {"planned_at": NOON, "staged_at": NOON, "confirmed_at": None, "source_time": None}
+    moments = {"planned_at": NOON, "staged_at": NOON, "source_time": None}
     facts = {"rows": 0, "bytes": 0, "transactions": 0, "messages": 0, "files": (), "seconds": None}
     return WindowRecord(
         pipeline="shop",
@@ -128,7 +128,6 @@ def window(start: int, end: int, *, state: WindowState = "confirmed", digest: st
         upto_lsn=Lsn(end),
         attempt="a",
         state=state,
-        settings_digest="",
         digest=digest,
         era=1,
         **moments,  # type: ignore[arg-type]

@@ -91,7 +91,7 @@ RECORD = PipelineRecord(
 def failed(dag: str, task: str = "windows", ago: int = 0, slug: str | None = None) -> TaskOutcome:
     """A task that fails since that many seconds."""
     since = NOW - timedelta(seconds=ago)
-    return TaskOutcome(dag, task, "run 7", since, since, slug, None)
+    return TaskOutcome(dag, task, "run 7", since, since, slug)
 
 
 def behind(slot: SlotFacts = OWN, *, retained: int, unread: int | None = None, **changes: Any) -> SlotFacts:

@@ -42,7 +42,7 @@ def entry(lsn: int, *, oid: int = 1, version: int = 1, size: int = 10, max_xid: 
 def window(start: int, *files: FileEntry) -> WindowRecord:
     now = datetime(2026, 11, 21, tzinfo=UTC)
     totals = {"rows": len(files), "bytes": 0, "transactions": 1, "messages": 0}
-    times = {"source_time": now, "planned_at": now, "staged_at": now, "confirmed_at": now, "seconds": 1.0}
+    times = {"source_time": now, "planned_at": now, "staged_at": now, "seconds": 1.0}
     return WindowRecord(
         "p",
         Lsn(start),
@@ -50,7 +50,6 @@ def window(start: int, *files: FileEntry) -> WindowRecord:
         "a",
         "confirmed",
         files=files,
-        settings_digest="",
         era=1,
         digest=None,
         **totals,

@@ -4,7 +4,7 @@ select
     penstock.accepted(l.pipeline, l.oid, l.id, l.shape) as accepted, l.copy_id, l.snapshot, l.lsn, l.needs_after, l.attnums, l.whole,
     l.stays, coalesce(l.files, '[]') as files, l.rows, l.bytes,
     l.copy_started_at, l.copied_at, l.through_lsn, l.goal_lsn, l.snapshot_id, l.run, l.built_rows, l.former, l.slug,
-    l.reason, l.started_at, l.changed_at, l.finished_at, d.after
+    l.reason, l.started_at, l.changed_at, d.after
 from penstock.load as l
 join penstock.pipeline as p on p.name = l.pipeline
 left join penstock.load_due as d on d.pipeline = l.pipeline and d.id = l.id and d.oid = l.oid
@@ -14,6 +14,5 @@ where
     and (%(states)s::text[] is null or l.state = any(%(states)s))
     and (%(copy_id)s::text is null or l.copy_id = %(copy_id)s)
     and (%(oid)s::oid is null or l.oid = %(oid)s)
-    and (%(after)s::pg_lsn is null or l.lsn > %(after)s)
     and (not %(kept)s or (l.era = p.era and l.files is not null))
 order by l.started_at, l.id, l.oid

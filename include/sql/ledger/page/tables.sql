@@ -8,16 +8,10 @@ select
     end as state,
     t.complete_through, recent.changed_at, recent.changes, size.rows, size.bytes, t.paused_slug, t.paused_reason, t.remedy,
     t.verified_through, t.verified_at,
-    t.differs or exists (
-        select from penstock.key_share as s where s.pipeline = t.pipeline and s.oid = t.oid and s.differs
-    ) as differs,
-    json_strip_nulls(json_build_object(
-        'update_missing', nullif(t.update_missing, 0), 'delete_missing', nullif(t.delete_missing, 0),
-        'insert_existing', nullif(t.insert_existing, 0)
-    )) as conflicts,
-    t.misfits, t.conflict_lsn is not null and coalesce(t.verified_through < t.conflict_lsn, true) as suspected, t.paused_by
+    trust.differs, trust.conflicts, t.misfits, trust.suspected, t.paused_by
 from penstock.table as t
 join penstock.table_due as d on d.pipeline = t.pipeline and d.oid = t.oid
+join penstock.table_trust as trust on trust.pipeline = t.pipeline and trust.oid = t.oid
 left join (
     select (file ->> 'oid')::oid as oid, sum((file ->> 'rows')::bigint)::bigint as changes,
         max(w.source_time) as changed_at

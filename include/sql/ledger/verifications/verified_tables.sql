@@ -1,21 +1,14 @@
 -- How far each table is verified, what the newest comparison of it came to, the newest one that found it to differ, and
 -- what its merges have met since its copy.
 select
-    t.oid, t.schema, t.name, t.verified_through, t.verified_at,
-    t.differs or coalesce(s.differs, false) as differs,
-    coalesce(s.shares, 0) as shares, coalesce(s.done, 0) as shares_done,
+    t.oid, t.schema, t.name, t.verified_through, t.verified_at, trust.differs,
     n.lsn as compared_lsn, n.verified_at as compared_at, n.outcome, n.reason,
     d.number as verification, d.lsn as differing_lsn, d.verified_at as differing_at,
     coalesce(d.missing, 0) as missing, coalesce(d.extra, 0) as extra, coalesce(d.different, 0) as different,
-    t.update_missing, t.delete_missing, t.insert_existing, t.misfits, t.conflict_lsn
+    trust.conflicts, trust.suspected, t.misfits, t.conflict_lsn
 from penstock.table as t
 join penstock.pipeline as p on p.name = t.pipeline
-left join (
-    select oid, bool_or(differs) as differs, count(*)::int as shares, count(verified_lsn)::int as done
-    from penstock.key_share
-    where pipeline = %(name)s
-    group by oid
-) as s on s.oid = t.oid
+join penstock.table_trust as trust on trust.pipeline = t.pipeline and trust.oid = t.oid
 left join lateral (
     select v.number, v.lsn, f.verified_at, f.outcome, f.reason
     from penstock.verification as v

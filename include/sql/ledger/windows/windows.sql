@@ -1,7 +1,7 @@
 -- Of this era, of all `past` ones, or of all; `since` and `before` are times between which one of its transactions may have committed.
 select
     w.pipeline, w.from_lsn, w.upto_lsn, w.attempt, w.state, w.rows, w.bytes, w.transactions, w.messages, w.files,
-    w.settings_digest, w.source_time, w.planned_at, w.staged_at, w.confirmed_at, w.seconds, w.era, w.digest
+    w.source_time, w.planned_at, w.staged_at, w.seconds, w.era, w.digest
 from penstock.window as w
 join penstock.pipeline as p on p.name = w.pipeline
 where

@@ -18,7 +18,6 @@ from penstock.flow.load.waiting import why_no_copy
 from penstock.flow.schema.apply_plan import followed_changes
 from penstock.flow.spark_job import Submit
 from penstock.ledger import new_attempt
-from penstock.ledger.loads import LandedFetch
 from penstock.ledger.records import SchemaChange
 from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.lsn import Lsn
@@ -78,12 +77,12 @@ class _Fetch:
     change: SchemaChange
     followed: Sequence[SchemaChange]
 
-    def landed(self, files: Sequence[FileEntry], lsn: Lsn) -> LandedFetch:
-        """Return what the ledger takes over."""
+    def changes(self, files: Sequence[FileEntry], lsn: Lsn) -> list[SchemaChange]:
+        """Return what belongs into the history of the table's shapes once it is read; the last one says what was read."""
         rows, size = sum(file.rows for file in files), sum(file.bytes for file in files)
         message = f"{self.change.message} as of {lsn}: {several(rows, 'row')}, {size} bytes"
         details = {**self.change.details, "lsn": str(lsn), "rows": rows, "bytes": size}
-        return LandedFetch(self.facts, files, [*self.followed, replace(self.change, message=message, details=details)])
+        return [*self.followed, replace(self.change, message=message, details=details)]
 
 
 class _Fetches(Reads):
@@ -133,10 +132,10 @@ class _Fetches(Reads):
         if now is None or now.shape != fetch.request.now.shape:
             ctx.progress(f"{name} was changed while a part of it was fetched")
             return changed_meanwhile(name, "it was changed")
-        landed = fetch.landed(files, load.lsn)
-        if not ctx.ledger.loads.land(ctx.name, load.copy_id, landed, seen=self.seen):
+        changes = fetch.changes(files, load.lsn)
+        if not ctx.ledger.loads.land(ctx.name, load.copy_id, fetch.facts, files=files, changes=changes, seen=self.seen):
             return changed_meanwhile(name, "capture has come further, or it does not wait any more")
-        ctx.progress(f"{name}: {landed.changes[-1].message}")
+        ctx.progress(f"{name}: {changes[-1].message}")
         self.landed.add(load.oid)
         del self._waiting[load.oid]
         return None

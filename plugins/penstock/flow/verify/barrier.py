@@ -13,7 +13,7 @@ from penstock.errors import LakeError, LedgerError, PenstockError
 from penstock.flow.capture.run import capture
 from penstock.flow.context import Context
 from penstock.flow.guards import running
-from penstock.ledger.barriers import Reached
+from penstock.ledger.merges import Reached
 from penstock.ledger.records import CutRecord
 from penstock.lsn import Lsn
 from penstock.source.slot import Exported, exact_snapshot
@@ -35,11 +35,9 @@ def marked_snapshot(ctx: Context, reason: str) -> Iterator[Exported]:
     A capture that goes past the position before it is marked costs another try, under another temporary slot.
     Raises SourceError ("no-free-slot", "slot-creation-blocked") and LedgerError.
     """
-    for left in ctx.ledger.barriers.all(
-        ctx.name
-    ):  # by one that was killed: whoever calls us holds the right to this reason
-        if left.reason == reason:
-            ctx.ledger.barriers.remove(ctx.name, left.lsn)
+    for lsn, made_for in ctx.ledger.barriers.all(ctx.name).items():
+        if made_for == reason:  # by one that was killed: whoever calls us holds the right to this reason
+            ctx.ledger.barriers.remove(ctx.name, lsn)
     for _ in range(_ATTEMPTS):
         with exact_snapshot(
             ctx.source,

@@ -8,6 +8,5 @@ create table penstock.task_outcome (
     ended_at timestamptz not null default clock_timestamp(),
     failing_since timestamptz,
     slug text,
-    succeeded_at timestamptz,
     primary key (pipeline, dag, task)
 )

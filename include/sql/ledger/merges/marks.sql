@@ -1,4 +1,4 @@
-select m.lsn, m.reason, m.made_at
+select m.lsn, m.reason
 from penstock.mark as m
 join penstock.pipeline as p on p.name = m.pipeline and p.era = m.era
 where m.pipeline = %(name)s
