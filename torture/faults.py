@@ -10,7 +10,6 @@ import signal
 from collections.abc import Callable
 
 from penstock.errors import PenstockError
-from penstock.flow.merge import lake_lock
 from penstock.flow.merge import run as merge
 from tests import clocks
 from tests.faults.harness import run
@@ -66,8 +65,8 @@ def merge_abandoned(dice: random.Random, driven: Driven) -> str:
     """Leave a merge planned, or prepared by Spark and not published, or published by half."""
     ctx = driven.ctx
     try:
-        with lake_lock.merge_lock(ctx):
-            attempt = merge.plan(ctx, merge.Cut(force=True))
+        with merge.merge_lock(ctx):
+            attempt = merge.plan(ctx, force=True)
             if attempt is None:
                 return "no merge to abandon"
             chosen = dice.random()
@@ -132,7 +131,7 @@ def clock_jumped(dice: random.Random, driven: Driven) -> str:
     env, chosen = driven.env, dice.random()
     assert env.lake is not None
     if chosen < 0.4:
-        with lake_lock.merge_lock(driven.ctx):
+        with merge.merge_lock(driven.ctx):
             names = sorted(clocks.metadata_files(env.lake.database.connect, env.name))
             some = dice.sample(names, dice.randint(1, len(names)))
             clocks.move_into_the_future(env.lake.database.connect, env.name, some)

@@ -10,7 +10,6 @@ from penstock.flow import status
 from penstock.flow.health import run as health
 from penstock.flow.health.alerts import Alert, Delivery
 from penstock.flow.load import run as rebuild
-from penstock.flow.merge import lake_lock
 from penstock.flow.merge import run as merge
 from penstock.flow.verify import run as verify
 from penstock.ledger.verifications import VerifiedTable
@@ -42,7 +41,7 @@ def lose(env: PipelineEnv, statements: str) -> None:
 
 
 def publish(env: PipelineEnv, deliver: Callable[[Alert], Delivery] | None) -> None:
-    with lake_lock.merge_lock(env.ctx):
+    with merge.merge_lock(env.ctx):
         attempt = merge.plan(env.ctx)
         assert attempt is not None
         env.submit(merge.job(env.ctx, attempt))

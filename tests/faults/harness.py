@@ -125,7 +125,7 @@ def _carry_out(env: PipelineEnv, wanted: Path) -> None:
 
 def prepared(env: PipelineEnv, *, force: bool = False, last: bool = False) -> str:
     """Plan a merge and let Spark prepare it; return its attempt, which no one has published yet."""
-    attempt = merge.plan(env.ctx, merge.Cut(force=force, last=last))
+    attempt = merge.plan(env.ctx, force=force, last=last)
     assert attempt is not None
     env.submit(merge.job(env.ctx, attempt))
     return attempt

@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.flow.merge import lake_lock
+from penstock.flow.merge import run as merge
 from tests.faults.conftest import NewPipeline
 from tests.faults.harness import killed, killed_twice, prepared
 from tests.faults.steps import Step, called
@@ -42,7 +42,7 @@ def test_whatever_step_is_the_last_each_change_meets_its_row(
     env.flush(change_of_key(env, number))
     if verb == "publish":
         env.capture()
-        with lake_lock.merge_lock(env.ctx):
+        with merge.merge_lock(env.ctx):
             attempt = prepared(env, force=True)
         killed(env, f"publish:{attempt}", *kill)
     else:

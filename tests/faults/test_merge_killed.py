@@ -322,7 +322,7 @@ def test_a_cut_that_is_published_while_another_is_planned_overtakes_the_plan(
     with monkeypatch.context() as patched:
         patched.setattr(planning, "due", slowly)
         with pytest.raises(LedgerError, match="ledger-conflict"):
-            merge.plan(env.ctx, merge.Cut(force=True))
+            merge.plan(env.ctx, force=True)
     env.merge(force=True)
     equal(env, "item")
 
@@ -341,7 +341,7 @@ def test_a_column_that_is_added_while_a_window_begins_does_not_pause_its_table(
         with monkeypatch.context() as patched:
             patched.setattr(owner, step, followed_by(getattr(owner, step), occurrence, env, added))
             env.capture()
-        assert merge.plan(env.ctx, merge.Cut(force=True))
+        assert merge.plan(env.ctx, force=True)
         assert table(env, "hasty").state == "ready", table(env, "hasty").paused_reason
         env.capture()
     env.merge()

@@ -69,7 +69,7 @@ def test_no_other_work_is_done_in_another_zone_either_and_check_says_so(env16: P
     assert window.source_time is not None
     interval = Interval(window.source_time.replace(year=2020), window.source_time.replace(year=2021))
     works: list[Callable[[], object]] = [
-        lambda: merge.plan(ctx, merge.Cut(force=True)),
+        lambda: merge.plan(ctx, force=True),
         lambda: maintain.maintain(ctx, copy_without_spark),
         lambda: changelog.plan(ctx, interval),
         lambda: bootstrap.prepare(ctx),

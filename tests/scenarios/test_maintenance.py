@@ -26,7 +26,7 @@ from penstock.flow.load import run as rebuild
 from penstock.flow.load.run import discard
 from penstock.flow.maintain import run as maintain
 from penstock.flow.maintain.run import MaintenanceRun
-from penstock.flow.merge import lake_lock
+from penstock.flow.merge import attempts
 from penstock.flow.merge import run as merge
 from penstock.flow.spark_job import SparkJob
 from penstock.flow.verify.compare import compare
@@ -306,14 +306,14 @@ def test_a_table_that_was_compacted_unnoticed_twice_is_still_ours(env: PipelineE
 @pytest.mark.slow
 def test_only_one_works_on_the_lake_at_a_time_and_the_other_waits_or_says_who_has_it(env: PipelineEnv) -> None:
     env.settings |= {"lake": {"wait": "1s"}}
-    with env.ctx.ledger.locks.hold(env.name, lake_lock.WORK):
+    with env.ctx.ledger.locks.hold(env.name, attempts.LAKE):
         for work in (env.maintain, env.merge):
             with pytest.raises(LedgerError, match=rf"work-under-way.*penstock {env.name} lake"):
                 work()
     env.settings = {name: value for name, value in env.settings.items() if name != "lake"}
 
     held = ExitStack()
-    held.enter_context(env.ctx.ledger.locks.hold(env.name, lake_lock.WORK, wait=10))  # a session ends a little later
+    held.enter_context(env.ctx.ledger.locks.hold(env.name, attempts.LAKE, wait=10))  # a session ends a little later
     with ThreadPoolExecutor(2) as pool:
         both = [pool.submit(env.maintain) for _ in range(2)]
         time.sleep(1)
@@ -337,7 +337,7 @@ def test_a_prepared_merge_is_published_before_maintenance_begins(env: PipelineEn
         maintenance = pool.submit(env.maintain)
         prepared = f"merge {attempt} is prepared"
         wait_until(lambda: any(prepared in line for line in env.lines), "maintenance notices the prepared merge")
-        with lake_lock.merge_lock(env.ctx):
+        with merge.merge_lock(env.ctx):
             cut = merge.publish(env.ctx, attempt)
         maintenance.result()
     env.settings["maintain"] = {"patience": "1s"}

@@ -100,14 +100,14 @@ class MergeOperator(PenstockSparkOperator):
 
     def work(self, ctx: Context, context: Any, submit: Submit) -> str | None:
         """Return the attempt that `publish` may publish, or None when nothing was due or all is published."""
-        from penstock.flow.merge import lake_lock, linger
+        from penstock.flow.merge import linger
         from penstock.flow.merge import run as merge
 
         force = bool(context["params"].get("force", False))
         if self.lingers and linger.lingers(ctx):
             self._linger(ctx, context, submit, force=force)
             return None
-        with lake_lock.merge_lock(ctx):
+        with merge.merge_lock(ctx):
             return merge.prepare(ctx, submit, force=force, last=self.last)
 
     def _linger(self, ctx: Context, context: Any, submit: Submit, *, force: bool) -> None:

@@ -71,7 +71,6 @@ def merging(pipeline: Pipeline, step: MergeStep) -> tuple[Any, Any]:
     @task(task_id=step.publish, outlets=[asset(pipeline, "lake"), alias(pipeline, "tables")])
     def move(attempt: str | None, **context_: Any) -> str | None:
         """Move every table to the new cut in one step, unless nothing was due or all is published; return its LSN."""
-        from penstock.flow.merge import lake_lock
         from penstock.flow.merge import run as merge
         from penstock.orchestration.assets import tell_of_cut
         from penstock.orchestration.notifications import deliver
@@ -79,7 +78,7 @@ def merging(pipeline: Pipeline, step: MergeStep) -> tuple[Any, Any]:
         ctx = context(pipeline)
         if attempt is None:
             return None
-        with outcome(ctx), lake_lock.merge_lock(ctx):
+        with outcome(ctx), merge.merge_lock(ctx):
             cut = merge.publish(ctx, attempt, last=step.last, deliver=deliver)
         tell_of_cut(ctx, context_, cut)
         return str(cut.lsn)

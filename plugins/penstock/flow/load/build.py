@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from penstock.errors import LakeError
 from penstock.flow.context import Context
 from penstock.flow.merge import run as merge
-from penstock.flow.merge.attempts import read_orders
 from penstock.flow.spark_job import Submit, carried_out
 from penstock.jobs.merge_plan import MergeResult
 from penstock.jobs.plans import TableResult
@@ -47,8 +46,8 @@ def _collecting(lost: list[str]) -> Iterator[None]:
 
 def _build_chunks(ctx: Context, loads: Sequence[LoadRecord], submit: Submit) -> None:
     """Build the next chunk of each."""
-    attempt = merge.plan(ctx, merge.Build(loads)) or ""
-    orders = read_orders(ctx, attempt)
+    orders = merge.plan_chunks(ctx, loads)
+    attempt = orders.attempt
     if any(table.files or table.copy_files is not None for table in orders.tables):
         carried_out(ctx, submit, merge.job(ctx, attempt))
     else:  # there is no change to bring: Spark is not needed for that

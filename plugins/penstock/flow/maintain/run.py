@@ -19,7 +19,7 @@ from penstock.flow.context import Context
 from penstock.flow.guards import require_named
 from penstock.flow.maintain import retention
 from penstock.flow.maintain.retention import Released
-from penstock.flow.merge import lake_lock
+from penstock.flow.merge.attempts import maintenance_lock
 from penstock.flow.merge.publish import adopt_half_published, cuts_snapshot
 from penstock.flow.spark_job import SparkJob, Submit, answer, carried_out, catalog_secrets, describe, plan_frame
 from penstock.jobs.maintenance_plan import MaintenanceOrder, MaintenancePlan, MaintenanceResult, TableFolder
@@ -63,7 +63,7 @@ def maintain(
     chosen = _chosen(ctx, tables)
     if not dry_run:
         _trim_history(ctx)
-    with ExitStack() as begun, lake_lock.maintenance_lock(ctx), _changelogs(ctx) as changelogs:
+    with ExitStack() as begun, maintenance_lock(ctx), _changelogs(ctx) as changelogs:
         if not dry_run:
             adopt_half_published(ctx)
         attempt = new_attempt() if dry_run else ctx.ledger.merges.begin(ctx.name, halted=True)

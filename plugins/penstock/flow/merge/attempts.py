@@ -1,23 +1,30 @@
 """One attempt at a cut, or at a chunk of a build: its orders and Spark's answer, how far it is, and whether it waits to be published.
 
-The driver says in a small file how many changes it has brought.
+The driver says in a small file how many changes it has brought. Merges and maintenance wait for each other by a lock on the lake's
+tables, so that no work is wasted. Nothing depends on it for safety: an attempt that was overtaken cannot publish, and a pointer that
+has moved is noticed.
 """
 
 import json
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from penstock.errors import LakeError, Trouble
 from penstock.flow import watching
 from penstock.flow.context import Context
-from penstock.flow.spark_job import answer
+from penstock.flow.spark_job import SparkJob, answer, catalog_secrets, describe
 from penstock.flow.watching import Done
 from penstock.jobs.merge_plan import MergePlan, MergeResult
 from penstock.jobs.pointers import Pointer
 from penstock.landing import layout
 from penstock.ledger.table_records import LoadRecord
 from penstock.lsn import Lsn
+from penstock.polling import poll
+
+LAKE = "lake"
+_POLL_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +50,30 @@ class Attempt:
         }
 
 
-def read_orders(ctx: Context, attempt: str) -> MergePlan:
-    """Return what Spark was ordered to do by an attempt."""
-    return MergePlan.loads(ctx.landing.read_text(layout.plan_file(ctx.name, attempt)))
+def merge_lock(ctx: Context) -> AbstractContextManager[None]:
+    """Hold the lake for a step of a merge; raises LedgerError("work-under-way") after waiting for `lake.wait`."""
+    return ctx.ledger.locks.hold(ctx.name, LAKE, wait=ctx.pipeline.lake.wait)
+
+
+@contextmanager
+def maintenance_lock(ctx: Context) -> Iterator[None]:
+    """Hold the lake for maintenance, after a merge that is prepared was published, or did not come to it in time.
+
+    Raises LedgerError("work-under-way") after waiting for `lake.wait`.
+    """
+    for is_last in poll(ctx.pipeline.maintain.patience, _POLL_SECONDS):
+        with merge_lock(ctx):
+            waiting = prepared(ctx)
+            if waiting is None or is_last:
+                yield
+                return
+        ctx.progress(f"merge {waiting} is prepared: letting it be published first")
+
+
+def job(ctx: Context, attempt: str, *, orders: str | None = None) -> SparkJob:
+    """Describe the application that carries out an attempt, and then what the file `orders` says."""
+    plan, result = layout.plan_file(ctx.name, attempt), layout.result_file(ctx.name, attempt)
+    return describe(ctx, "merge_changes", plan, catalog_secrets(ctx), result=result, orders=orders)
 
 
 def is_answered(ctx: Context, attempt: str) -> bool:
@@ -58,7 +86,7 @@ def read_attempt(ctx: Context, attempt: str) -> Attempt:
     result = answer(ctx.landing, layout.result_file(ctx.name, attempt), MergeResult)
     if (result.pipeline, result.attempt) != (ctx.name, attempt):
         raise LakeError("spark-failed", f"expected the result of {ctx.name} {attempt}, got that of {result.attempt}")
-    return Attempt(read_orders(ctx, attempt), result)
+    return Attempt(MergePlan.loads(ctx.landing.read_text(layout.plan_file(ctx.name, attempt))), result)
 
 
 def prepared(ctx: Context) -> str | None:

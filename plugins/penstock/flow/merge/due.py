@@ -7,19 +7,20 @@ from penstock.errors import LakeError, Trouble
 from penstock.flow import archives, table_status
 from penstock.flow.context import Context
 from penstock.flow.guards import running
-from penstock.flow.merge import gone_rows, names
+from penstock.flow.merge import names
 from penstock.flow.merge.landed import Landed, landed_relations, windows_due
 from penstock.flow.merge.table_plan import Fits, build_plan
 from penstock.jobs.merge_plan import TablePlan
 from penstock.lake.columns import columns_stamp
 from penstock.ledger.merge_queue import MergeQueue
 from penstock.ledger.table_records import LoadRecord, TableRecord
+from penstock.lsn import Lsn
 from penstock.shapes.mapping import Fit
 from penstock.units import several
 
 
 def due(ctx: Context, *, force: bool = False, last: bool = False) -> MergeQueue | None:
-    """Return what a merge has to do, None where it has nothing, and say it in the log; `last` is as in `Cut`."""
+    """Return what a merge has to do, None where it has nothing, and say it in the log; `force` and `last` are as in `plan`."""
     if not _open(ctx, last=last):
         ctx.progress("no merge is possible now: nothing to do")
         return None
@@ -49,7 +50,7 @@ def mergeable(ctx: Context, queue: MergeQueue) -> tuple[MergeQueue, list[TablePl
     known = landed_relations(ctx)
     while True:
         orders = _switches(ctx, queue, known)
-        if orders is not None and not gone_rows.pause_passed(ctx, queue):
+        if orders is not None and not _pause_passed(ctx, queue):
             kept, fits = _fitting_tables(ctx, queue, known)
             if not queue.renames or (len(kept.tables) == len(queue.tables) and not names.pause_unnamed(ctx, queue)):
                 return kept, orders, fits
@@ -89,6 +90,20 @@ def _require_archive(ctx: Context, rebuild: LoadRecord) -> None:
             f"expected the rebuilt table to hold what {rebuild.qualified} keeps, but it lacks the rows of {', '.join(names)}, whose "
             "partitions the source lost meanwhile",
         )
+
+
+def _pause_passed(ctx: Context, queue: MergeQueue) -> bool:
+    """Pause the tables that were in no cut at the place where rows of dropped partitions go; return whether there were any."""
+    passed = [table for table in queue.tables if table.state == "ready" and _passed(table, queue.upto)]
+    for table in passed:
+        reason = "a partition was dropped, and the cut at which its rows go from the lake was made without this table"
+        table_status.stop(ctx, table, Trouble("schema-change", reason, "copy"))
+    return bool(passed)
+
+
+def _passed(table: TableRecord, upto: Lsn) -> bool:
+    through = table.complete_through or Lsn(0)
+    return any(each.lsn is not None and through < each.lsn < upto for each in table.accepted.leaving)
 
 
 def _fitting_tables(ctx: Context, queue: MergeQueue, known: Landed) -> tuple[MergeQueue, Fits]:

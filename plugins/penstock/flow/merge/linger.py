@@ -2,27 +2,39 @@
 
 Each round is a merge like any other: its own attempt, plan, result and cut, under the lake's lock. Between two rounds the
 lock is free. Whatever else wants to work ends the lingering: a merge begun elsewhere, a halt, maintenance at work.
+
+The application carries out one plan after the other, while a thread of this process waits for its end. It is ordered through a file
+of the landing zone, which both sides reach however Spark is deployed. When this process ends, or is killed, the file is not renewed
+any more and the application ends by itself.
 """
 
+import contextvars
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from types import TracebackType
+from typing import Self
 
-from penstock.errors import ConfigError, LedgerError, PenstockError
+from penstock.errors import ConfigError, LakeError, LedgerError, PenstockError
 from penstock.flow.context import Context
 from penstock.flow.health.alerts import Deliver
+from penstock.flow.merge.attempts import LAKE, job, watched
 from penstock.flow.merge.due import due
-from penstock.flow.merge.kept_spark import POLL_SECONDS, KeptSpark
-from penstock.flow.merge.lake_lock import WORK
-from penstock.flow.merge.plan import Cut, plan
+from penstock.flow.merge.plan import plan
 from penstock.flow.merge.publish import publish
-from penstock.flow.spark_job import Submit
+from penstock.flow.spark_job import SparkJob, Submit, named_error
+from penstock.jobs.driver import RENEWED_SECONDS, Orders
+from penstock.landing import layout
 from penstock.ledger.records import CutRecord
 from penstock.polling import poll
 from penstock.units import several
 
+_POLL_SECONDS = 0.2
+_END_SECONDS = 120.0
+"""So long an application is given to end after it was told to."""
 OLDEST_SECONDS = 3600.0
 """An application is kept for an hour at most: the next one has a changed pipeline file, new logins and a fresh heap."""
 _PATIENCE_SECONDS = 30.0
@@ -36,6 +48,97 @@ WhyEnd = Callable[[], str | None]
 
 def _ignore(_: CutRecord) -> None:
     return None
+
+
+class KeptSpark:
+    """Submit an application for the first attempt, and order the following ones of the same.
+
+    `renewed` is called with each sign of life.
+    """
+
+    def __init__(self, ctx: Context, submit: Submit, *, renewed: Callable[[], None]) -> None:
+        self._ctx, self._submit, self._tell = ctx, submit, renewed
+        self._thread: threading.Thread | None = None
+        self._error: BaseException | None = None
+        self._orders = Orders()
+        self._file = ""
+        self._renewed = 0.0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End the application and wait for it, not for ever; one that does not hear of it runs out of patience."""
+        if self._thread is None:
+            return
+        with suppress(LakeError):
+            self._write(replace(self._orders, end=True))
+        self._thread.join(_END_SECONDS)
+
+    @property
+    def ended(self) -> bool:
+        """Return whether the application has ended by itself."""
+        return self._thread is not None and not self._thread.is_alive()
+
+    def carry_out(self, attempt: str) -> None:
+        """Return when Spark's result of this attempt is in the landing zone; raises the error by which the driver ended."""
+        if self._thread is None:
+            self._start(attempt)
+        else:
+            self._order(attempt)
+        result = layout.result_file(self._ctx.name, attempt)
+        with watched(self._ctx, attempt):
+            for _ in poll(pause=_POLL_SECONDS):
+                ended = self.ended
+                if self._ctx.landing.exists(result):
+                    return
+                if ended:
+                    raise self._failure(attempt)
+                self.renew()
+
+    def renew(self) -> None:
+        """Give the application a sign of life, where it is time; raises LakeError("landing-unwritable")."""
+        if self._thread is not None and time.monotonic() - self._renewed >= RENEWED_SECONDS:
+            self._write(replace(self._orders, sign=self._orders.sign + 1))
+            self._tell()
+
+    def _start(self, attempt: str) -> None:
+        self._file = layout.orders_file(self._ctx.name, attempt)
+        self._write(self._orders)
+        application, inherited = job(self._ctx, attempt, orders=self._file), contextvars.copy_context()
+        self._thread = threading.Thread(
+            target=inherited.run, args=(self._run, application), name="spark-submit", daemon=True
+        )
+        self._thread.start()
+
+    def _run(self, application: SparkJob) -> None:
+        try:
+            self._submit(application)
+        except BaseException as error:  # raised again by whoever waits for a result
+            self._error = error
+
+    def _order(self, attempt: str) -> None:
+        ctx, orders = self._ctx, self._orders
+        self._write(
+            replace(
+                orders,
+                sign=orders.sign + 1,
+                number=orders.number + 1,
+                plan=ctx.landing.uri(layout.plan_file(ctx.name, attempt)),
+                result=ctx.landing.uri(layout.result_file(ctx.name, attempt)),
+            )
+        )
+
+    def _write(self, orders: Orders) -> None:
+        self._ctx.landing.write_text(self._file, orders.dumps())
+        self._orders, self._renewed = orders, time.monotonic()
+
+    def _failure(self, attempt: str) -> BaseException:
+        named = named_error(self._ctx.landing, layout.plan_file(self._ctx.name, attempt))
+        ended = f"expected the kept Spark application to carry out attempt {attempt}, but it has ended"
+        return named or self._error or LakeError("spark-failed", ended)
 
 
 @dataclass
@@ -68,8 +171,8 @@ class Lingering:
         return self.cuts
 
     def _round(self, spark: KeptSpark, *, wait: float, force: bool = False) -> CutRecord | None:
-        with self.ctx.ledger.locks.hold(self.ctx.name, WORK, wait=wait):
-            attempt = plan(self.ctx, Cut(force=force))
+        with self.ctx.ledger.locks.hold(self.ctx.name, LAKE, wait=wait):
+            attempt = plan(self.ctx, force=force)
             if attempt is None:
                 return None
             spark.carry_out(attempt)
@@ -103,7 +206,7 @@ class Lingering:
         ctx.progress(f"keeping the Spark application for {linger} s: {several(self.cuts, 'cut')} so far")
         time.sleep(_BREATH_SECONDS)
         with ctx.ledger.session():
-            for _ in poll(linger, POLL_SECONDS):
+            for _ in poll(linger, _POLL_SECONDS):
                 spark.renew()
                 if spark.ended:
                     return "it has ended by itself"

@@ -5,7 +5,7 @@ same builds.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from penstock.errors import LakeError, LedgerError
 from penstock.flow import landing_mark, table_status
@@ -26,53 +26,31 @@ from penstock.lsn import Lsn
 from penstock.units import several
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """Ask for all that is due: `force` asks for a cut even where that is nothing.
+def plan(ctx: Context, *, force: bool = False, last: bool = False) -> str | None:
+    """Write the orders of a new attempt at a cut of all that is due; return the attempt, or None where nothing is.
 
-    The `last` of an era is that of a pipeline that is halted: what was landed before its slot was left behind.
-    """
-
-    force: bool = False
-    last: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Build:
-    """Ask for the next chunk of each of these loads that are built, without a cut."""
-
-    loads: Sequence[LoadRecord]
-
-
-NEXT_CUT = Cut()
-
-
-def plan(ctx: Context, scope: Cut | Build = NEXT_CUT) -> str | None:
-    """Write the orders of a new attempt; return the attempt, or None where nothing is due for a cut.
-
-    Raises LakeError("rebuild-given-up" | "range-unavailable") for a load that cannot be built.
+    `force` asks for a cut even then. The `last` of an era is that of a pipeline that is halted: what was landed before its slot was left
+    behind.
     """
     with ctx.ledger.session():
         landing_mark.require(ctx)
-        orders = _cut(ctx, scope) if isinstance(scope, Cut) else _chunks(ctx, scope.loads)
+        orders = _cut(ctx, force=force, last=last)
         if orders is None:
             return None
         ctx.landing.write_text(layout.plan_file(ctx.name, orders.attempt), orders.dumps())
-        if isinstance(scope, Build):
-            ctx.ledger.loads.run(ctx.name, ids=[each.id for each in scope.loads], run=orders.attempt)
         return orders.attempt
 
 
-def _cut(ctx: Context, scope: Cut) -> MergePlan | None:
+def _cut(ctx: Context, *, force: bool, last: bool) -> MergePlan | None:
     ctx.ledger.pipelines.take_place(ctx.name, ctx.pipeline.lake_place)
     adopt_half_published(ctx)
-    if scope.last and (problem := lake_state.problem(ctx)):
+    if last and (problem := lake_state.problem(ctx)):
         ctx.progress(f"what is landed comes with the copies, it cannot be merged first: {problem}")
         return None
-    found = due(ctx, force=scope.force, last=scope.last)
+    found = due(ctx, force=force, last=last)
     if found is None:
         return None
-    attempt = ctx.ledger.merges.begin(ctx.name, halted=scope.last)
+    attempt = ctx.ledger.merges.begin(ctx.name, halted=last)
     last_cut = cuts_snapshot(ctx)
     if last_cut != (found.last_cut.cuts_snapshot_id if found.last_cut else None):
         raise LedgerError(
@@ -96,33 +74,38 @@ def _cut(ctx: Context, scope: Cut) -> MergePlan | None:
     )
 
 
-def _chunks(ctx: Context, loads: Sequence[LoadRecord]) -> MergePlan:
-    """Order the next chunk of each: its copy where that is not loaded yet, and the windows since."""
-    pipeline = ctx.ledger.pipelines.get(ctx.name)
-    position = pipeline.position or Lsn(0)
-    first = min(each.after or position for each in loads)
-    windows = [window for window in ctx.ledger.windows.all(ctx.name, after=first) if window.upto_lsn <= position]
-    known, tables = landed_relations(ctx), []
-    for each in loads:
-        end = position if each.goal_lsn is None else each.goal_lsn
-        copied = each.through_lsn is None
-        due_ = windows_due(windows, each.after, each.goal_lsn)
-        chosen = chunk(due_, each.oid, most_bytes=ctx.pipeline.merge.rebuild_bytes)
-        through = end if len(chosen) == len(due_) else chosen[-1].upto_lsn
-        ctx.progress(
-            f"{each.qualified}: {'the copy and ' if copied else ''}{len(chosen)} of {several(len(due_), 'window')} next, "
-            f"through {through}; {several(each.built_rows, 'row')} so far"
-        )
-        ctx.stage(*built_share(each, each.through_lsn, end))
-        tables.append(_chunk_plan(ctx, each, chosen, known, copied=copied, through=through))
-    return _orders(ctx, new_attempt(), tables, pipeline.era, (first, position))
+def plan_chunks(ctx: Context, loads: Sequence[LoadRecord]) -> MergePlan:
+    """Order the next chunk of each load that is built, in a new attempt: its copy where that is not loaded yet, and the windows since.
+
+    Raises LakeError("rebuild-given-up" | "range-unavailable") for a load that cannot be built.
+    """
+    with ctx.ledger.session():
+        landing_mark.require(ctx)
+        pipeline = ctx.ledger.pipelines.get(ctx.name)
+        position = pipeline.position or Lsn(0)
+        first = min(each.after or position for each in loads)
+        windows = [window for window in ctx.ledger.windows.all(ctx.name, after=first) if window.upto_lsn <= position]
+        known = landed_relations(ctx)
+        tables = [_chunk(ctx, each, windows, known, position) for each in loads]
+        orders = _orders(ctx, new_attempt(), tables, pipeline.era, (first, position))
+        ctx.landing.write_text(layout.plan_file(ctx.name, orders.attempt), orders.dumps())
+        ctx.ledger.loads.run(ctx.name, ids=[each.id for each in loads], run=orders.attempt)
+        return orders
 
 
-def _chunk_plan(
-    ctx: Context, load: LoadRecord, windows: Sequence[WindowRecord], known: Landed, *, copied: bool, through: Lsn
-) -> TablePlan:
+def _chunk(ctx: Context, load: LoadRecord, windows: Sequence[WindowRecord], known: Landed, position: Lsn) -> TablePlan:
+    end = position if load.goal_lsn is None else load.goal_lsn
+    copied = load.through_lsn is None
+    due_ = windows_due(windows, load.after, load.goal_lsn)
+    chosen = chunk(due_, load.oid, most_bytes=ctx.pipeline.merge.rebuild_bytes)
+    through = end if len(chosen) == len(due_) else chosen[-1].upto_lsn
+    ctx.progress(
+        f"{load.qualified}: {'the copy and ' if copied else ''}{len(chosen)} of {several(len(due_), 'window')} next, "
+        f"through {through}; {several(load.built_rows, 'row')} so far"
+    )
+    ctx.stage(*built_share(load, load.through_lsn, end))
     try:
-        return build_plan(ctx, load, windows, known, copied=copied, through=through)
+        return build_plan(ctx, load, chosen, known, copied=copied, through=through)
     except LakeError as error:
         if error.slug == "schema-change":
             table_status.give_up(ctx, load, error.message)

@@ -4,11 +4,9 @@ Spark prepares, `publish` moves. An attempt that was overtaken can never publish
 """
 
 from penstock.flow.context import Context
-from penstock.flow.merge.attempts import watched
+from penstock.flow.merge.attempts import job, merge_lock, watched
 from penstock.flow.merge.due import due
-from penstock.flow.merge.kept_spark import merge_job as job
-from penstock.flow.merge.lake_lock import merge_lock
-from penstock.flow.merge.plan import Build, Cut, plan
+from penstock.flow.merge.plan import plan, plan_chunks
 from penstock.flow.merge.publish import publish, publish_chunks
 from penstock.flow.spark_job import Submit, carried_out
 
@@ -16,7 +14,7 @@ from penstock.flow.spark_job import Submit, carried_out
 def merge(ctx: Context, submit: Submit, *, force: bool = False, last: bool = False) -> str | None:
     """Merge what is due and publish it, under the lock of the lake; return the attempt, or None when nothing was due.
 
-    `force` and `last` are as in `Cut`. Raises what `plan`, Spark and `publish` raise, and LedgerError("work-under-way").
+    `force` and `last` are as in `plan`. Raises what `plan`, Spark and `publish` raise, and LedgerError("work-under-way").
     """
     with merge_lock(ctx):
         attempt = prepare(ctx, submit, force=force, last=last)
@@ -27,11 +25,11 @@ def merge(ctx: Context, submit: Submit, *, force: bool = False, last: bool = Fal
 
 def prepare(ctx: Context, submit: Submit, *, force: bool = False, last: bool = False) -> str | None:
     """Let Spark prepare what is due; nothing becomes visible. Return the attempt to publish, or None."""
-    attempt = plan(ctx, Cut(force=force, last=last))
+    attempt = plan(ctx, force=force, last=last)
     if attempt is not None:
         with watched(ctx, attempt):
             carried_out(ctx, submit, job(ctx, attempt))
     return attempt
 
 
-__all__ = ["Build", "Cut", "due", "job", "merge", "plan", "prepare", "publish", "publish_chunks"]
+__all__ = ["due", "job", "merge", "merge_lock", "plan", "plan_chunks", "prepare", "publish", "publish_chunks"]

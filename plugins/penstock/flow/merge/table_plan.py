@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from penstock.contract.manifest import FileEntry, FileRef
 from penstock.errors import LakeError
 from penstock.flow.context import Context
-from penstock.flow.merge import gone_rows
 from penstock.flow.merge.landed import Landed, fitting
 from penstock.jobs.merge_plan import Replaced, TablePlan
 from penstock.jobs.pointers import place_of
@@ -20,6 +20,7 @@ from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.lsn import Lsn
 from penstock.shapes.mapping import Fit
 from penstock.shapes.mirror_column import MirrorColumn
+from penstock.shapes.partition_bounds import data
 from penstock.shapes.pg_snapshot import Snapshot
 
 Fits = Mapping[str, Fit]
@@ -38,16 +39,23 @@ def table_plan(table: TableRecord, queue: MergeQueue, fits: Fits, landed: Landed
         files=landed.fitted((file, fits[file.path]) for file in queue.files(table)),
         expected_snapshot=table.snapshot_id,
         evolve=evolve,
-        removed=gone_rows.bounds(table, queue.upto),
+        # at the very place of the stream after which the bounds of dropped partitions may have new rows
+        removed=_by_name(table, (data(each.bound) for each in table.accepted.leaving if each.lsn == queue.upto)),
         replaced=tuple(
             Replaced(
                 each.lsn,
-                gone_rows.by_name(table, each.stays or ()),
+                _by_name(table, each.stays or ()),
                 landed.of_columns(each.files, each.attnums, table.columns),
             )
             for each in queue.replacing(table)
         ),
     )
+
+
+def _by_name(table: TableRecord, bounds: Iterable[Sequence[Sequence[Any]]]) -> tuple[tuple[tuple[Any, ...], ...], ...]:
+    """Return bounds of partitions by the lake's names of columns."""
+    names = {column.attnum: column.name for column in table.columns}
+    return tuple(tuple((names[attnum], *rest) for attnum, *rest in bound) for bound in bounds)
 
 
 def build_plan(
@@ -76,7 +84,7 @@ def build_plan(
         identity=load.identity,
         columns=load.columns,
         files=refs.fitted(files),
-        copy_files=refs.copied(load, load.columns) if copied else None,
+        copy_files=refs.of_columns(load.files, load.attnums, load.columns) if copied else None,
         copy_snapshot=load.snapshot if overlap else None,
         expected_snapshot=load.snapshot_id,
         fresh=load.place,
@@ -114,14 +122,10 @@ class LandedFiles:
         self._zone = ctx.landing
         self._folders: dict[str, frozenset[str]] = {}
 
-    def copied(self, copied: LoadRecord, columns: Iterable[MirrorColumn]) -> tuple[FileRef, ...]:
-        """Name the files of a copy, with the lake's names of their columns; raises LakeError as `fitted`."""
-        return self.of_columns(copied.files, copied.attnums, columns)
-
     def of_columns(
         self, files: Iterable[FileEntry], attnums: Iterable[int], columns: Iterable[MirrorColumn]
     ) -> tuple[FileRef, ...]:
-        """Name files of whole rows of columns with these numbers; raises LakeError as `fitted`."""
+        """Name files of whole rows of columns with these numbers, with the lake's names of these; raises LakeError as `fitted`."""
         known = {column.attnum: column for column in columns}
         found = [known.get(attnum) for attnum in attnums]
         fields = [None if column is None else column.name for column in found]
