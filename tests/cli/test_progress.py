@@ -11,7 +11,7 @@ from rich.console import Console
 
 from penstock.cli import printing
 from penstock.cli.printing import bars
-from penstock.flow import watching
+from penstock.flow import spark_job
 from penstock.flow.load import spark_copy
 from penstock.jobs.plans import CopyPlan, CopyRange
 from penstock.landing.zone import LandingZone
@@ -24,7 +24,7 @@ def plan(paths: list[str]) -> CopyPlan:
 
 
 def test_a_copy_is_as_far_as_its_ranges_are_landed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "EVERY_SECONDS", 0.001)
+    monkeypatch.setattr(spark_job, "EVERY_SECONDS", 0.001)
     zone, seen = LandingZone.open(str(tmp_path), {}), []
     paths = ["p/copies/copy/1-0.parquet", "p/copies/copy/1-1.parquet"]
 

@@ -1,9 +1,9 @@
 """What the scenarios of tables that join and leave share."""
 
-from penstock.flow.load.request import Fill, ReadRequest
-from penstock.flow.load.spark_copy import copied_files, copy_tables
+from penstock.flow.load.spark_copy import ReadRequest, copied_files, copy_tables
 from penstock.flow.load.waiting import hindered
 from penstock.ledger import new_attempt
+from penstock.ledger.loads import NewRead
 from penstock.source import catalog, session, slot
 from tests.pipeline_env import PipelineEnv, copy_without_spark
 
@@ -39,7 +39,7 @@ def copy_waiting(env: PipelineEnv, *, wait: float = 20) -> list[str]:
         oids = [table.oid for table in tables]
         with session.connect(ctx.source, what="test") as conn:
             sources = [each for each in catalog.published_tables(conn, ctx.pipeline.publication) if each.oid in oids]
-        requests = [ReadRequest(each, Fill()) for each in sources]
+        requests = [ReadRequest(each, NewRead(each.oid)) for each in sources]
         reads = [each.new for each in requests]
         ctx.ledger.loads.start_reads(
             env.name, copy_id=copy_id, snapshot=exported.snapshot, lsn=exported.lsn, reads=reads

@@ -1,11 +1,13 @@
-"""One Spark application to submit, described once for the shell and for Airflow.
+"""One Spark application to submit, described once for the shell and for Airflow, and looked at every other second while it is at work.
 
 Secrets travel only in `environment`: never on the command line, in a plan file or in Spark's configuration.
 """
 
 import json
 import os
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,6 +20,10 @@ from penstock.jobs import driver
 from penstock.landing import store
 from penstock.landing.store import LANDING
 from penstock.landing.zone import LandingZone
+
+EVERY_SECONDS = 2.0
+Done = tuple[int, int, int | None]
+"""How much is done, how much it is, and the rows done where they are counted: what `ctx.stage` takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,39 @@ def carried_out(ctx: Context, submit: Submit, job: SparkJob, zone: LandingZone |
         if error.slug != "spark-failed":
             raise
         raise named_error(zone or ctx.landing, job.plan) or error from None
+
+
+@contextmanager
+def watched(ctx: Context, what: str, look: Callable[[], Done | None]) -> Iterator[None]:
+    """Tell `ctx.stage` how far a work is for as long as the block runs, and that it is done after it.
+
+    `look` returns None before there is anything to see; a zone that does not answer stops nothing.
+    """
+    if not ctx.is_watched:
+        yield
+        return
+    over, total = threading.Event(), 0
+
+    def note() -> None:
+        nonlocal total
+        with suppress(LakeError):
+            if (found := look()) is not None:
+                done, total, rows = found
+                ctx.stage(what, done, total, rows)
+
+    def keep_noting() -> None:
+        while not over.wait(EVERY_SECONDS):
+            note()
+
+    note()
+    watcher = threading.Thread(target=keep_noting, name=f"penstock: {what}", daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        over.set()
+        watcher.join()
+    ctx.stage(what, total, total)
 
 
 def named_error(zone: LandingZone, plan: str) -> PenstockError | None:

@@ -7,14 +7,17 @@ from typing import Any
 
 import pytest
 
-from penstock.flow.load.request import Fill, Overwrite, ReadRequest, Replace
+from penstock.flow.load import fetch
+from penstock.flow.load.spark_copy import ReadRequest
 from penstock.flow.load.waiting import why_no_copy
 from penstock.jobs.plans import CopyRange
 from penstock.ledger.loads import NewRead
 from penstock.lsn import Lsn
+from penstock.shapes.plan import Plan
+from penstock.shapes.reads import ColumnRead, LeafRead
 from penstock.shapes.source_table import SourceColumn, SourceTable
 from tests.flow.schema.test_catalog_decisions import FACTS
-from tests.shapes.tables import HEAP, ID, INT, TEXT, source_table
+from tests.shapes.tables import HEAP, ID, INT, TEXT, known_as, planned, source_table
 
 LEAF = replace(HEAP, oid=101, name="t_1")
 NOW = source_table(
@@ -23,8 +26,8 @@ NOW = source_table(
 TYPED = (("id", "int"), ("n", "int"))
 RANGE = CopyRange(100, "public", "t", ("id", "name", "n"), 0, None, None, "x", TYPED)
 BOUND = [[1, "int", "0", "9", None]]
-WHOLE = ReadRequest(NOW, Fill())
-FETCH = ReadRequest(NOW, Overwrite(True), columns=frozenset({4}))
+WHOLE = ReadRequest(NOW, NewRead(100))
+FETCH = ReadRequest(NOW, NewRead(100, "columns", (4,), whole=True))
 
 
 @pytest.mark.parametrize(
@@ -51,32 +54,38 @@ def test_a_task_is_told_what_is_asked_for(request_: ReadRequest, given: dict[str
 
 
 @pytest.mark.parametrize(
-    ("request_", "told", "leaves", "names"),
+    ("read", "told", "leaves"),
     [
-        pytest.param(WHOLE, NewRead(100), (HEAP, LEAF), [], id="a first copy"),
         pytest.param(
-            FETCH, NewRead(100, "columns", (4,), whole=True), (HEAP, LEAF), ["n"], id="all values of a column"
+            ColumnRead(frozenset({4})),
+            NewRead(100, "columns", (4,), whole=True),
+            (HEAP, LEAF),
+            id="all values of a column",
         ),
         pytest.param(
-            ReadRequest(NOW, Overwrite(False), columns=frozenset({4, 2})),
+            ColumnRead(frozenset({4, 2}), ("old",)),
             NewRead(100, "columns", (2, 4), whole=False),
             (HEAP, LEAF),
-            ["name", "n"],
             id="some values of two",
         ),
         pytest.param(
-            ReadRequest(NOW, Replace((BOUND,)), leaves=frozenset({101})),
+            LeafRead(frozenset({101}), (BOUND,)),
             NewRead(100, "partitions", (1, 2, 4), stays=(BOUND,), leaves=("t_1",)),
             (LEAF,),
-            [],
             id="a partition",
         ),
     ],
 )
-def test_the_ledger_is_told_what_is_asked_for(
-    request_: ReadRequest, told: NewRead, leaves: tuple[Any, ...], names: list[str]
+def test_the_ledger_is_told_what_is_fetched(
+    read: ColumnRead | LeafRead, told: NewRead, leaves: tuple[Any, ...]
 ) -> None:
-    assert (request_.new, request_.table.leaves, request_.names) == (told, leaves, names)
+    record, decided = known_as(NOW), Plan(planned(NOW))
+    if isinstance(read, ColumnRead):
+        request = fetch._of_columns(record, NOW, decided, read).request
+    else:
+        request = fetch._of_partitions(record, NOW, decided, read, Lsn(16)).request
+
+    assert (request.new, request.table.leaves) == (told, leaves)
 
 
 NO_KEY = source_table(identity="n", key=())

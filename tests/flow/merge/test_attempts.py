@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.contract.manifest import ChangeCounts, FileRef
-from penstock.flow import watching
+from penstock.flow import spark_job
 from penstock.flow.merge.attempts import watched
 from penstock.landing.zone import LandingZone
 from penstock_spark import progress
@@ -21,7 +21,7 @@ def order(rows: int) -> Any:
 
 
 def test_a_merge_is_as_far_as_its_tables_are_merged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "EVERY_SECONDS", 0.001)
+    monkeypatch.setattr(spark_job, "EVERY_SECONDS", 0.001)
     monkeypatch.setattr(progress, "EVERY_SECONDS", 0.0)
     orders, seen = [order(300), order(100)], []
     plan: Any = SimpleNamespace(

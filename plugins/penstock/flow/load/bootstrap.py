@@ -14,13 +14,13 @@ from penstock.errors import LakeError, PenstockError, SourceError, Trouble
 from penstock.flow import landing_mark, table_status
 from penstock.flow.context import Context
 from penstock.flow.load.read import Reads, catalog_at, read_tables
-from penstock.flow.load.request import Fill, ReadRequest
-from penstock.flow.load.spark_copy import Earlier
+from penstock.flow.load.spark_copy import Earlier, ReadRequest
 from penstock.flow.load.waiting import why_no_copy
 from penstock.flow.schema.names import table_facts
 from penstock.flow.schema.publication import publishing_of
 from penstock.flow.spark_job import Submit
 from penstock.jobs.pointers import aside
+from penstock.ledger.loads import NewRead
 from penstock.ledger.table_records import LoadRecord, LoadState, TableRecord
 from penstock.lsn import Lsn
 from penstock.shapes.source_table import SourceTable
@@ -127,7 +127,7 @@ class _FirstCopies(Reads):
         fresh = [table for table in chosen if table.oid not in refused]
         namespace, era = ctx.pipeline.namespace, ctx.ledger.pipelines.get(ctx.name).era
         # no reader sees the table that a copy is loaded into before it takes its name in a cut
-        return [ReadRequest(each, Fill(place=aside(namespace, targets[each.oid], era))) for each in fresh], refused
+        return [ReadRequest(t, NewRead(t.oid, place=aside(namespace, targets[t.oid], era))) for t in fresh], refused
 
     def unlanded(self) -> Sequence[LoadRecord]:
         """Return what is being copied for the first time; a rebuild's copy is none of the bootstrap's business."""

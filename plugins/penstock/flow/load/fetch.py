@@ -13,11 +13,12 @@ from penstock.contract.manifest import FileEntry
 from penstock.errors import PenstockError, SourceError
 from penstock.flow.context import Context, on_change
 from penstock.flow.load.read import Reads, changed_meanwhile, read_tables
-from penstock.flow.load.request import Overwrite, ReadRequest, Replace
+from penstock.flow.load.spark_copy import ReadRequest
 from penstock.flow.load.waiting import why_no_copy
 from penstock.flow.schema.apply_plan import followed_changes
 from penstock.flow.spark_job import Submit
 from penstock.ledger import new_attempt
+from penstock.ledger.loads import NewRead
 from penstock.ledger.records import SchemaChange
 from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.lsn import Lsn
@@ -129,7 +130,7 @@ class _Fetches(Reads):
     def land(self, load: LoadRecord, files: Sequence[FileEntry], now: SourceTable | None) -> PenstockError | None:
         """Take it in if the table is as the snapshot showed it as far as capture has come: then its next window notices the rest."""
         ctx, name, fetch = self.ctx, load.qualified, self._reading[load.oid]
-        if now is None or now.shape != fetch.request.now.shape:
+        if now is None or now.shape != fetch.facts.accepted.shape:
             ctx.progress(f"{name} was changed while a part of it was fetched")
             return changed_meanwhile(name, "it was changed")
         changes = fetch.changes(files, load.lsn)
@@ -163,7 +164,7 @@ def _chosen(ctx: Context, record: TableRecord, now: SourceTable | None, lsn: Lsn
 def _of_columns(record: TableRecord, now: SourceTable, decided: Plan, read: ColumnRead) -> _Fetch:
     names = [column.name for column in now.columns if column.attnum in read.attnums]
     where = None if read.labels is None else having_labels(names, read.labels)
-    request = ReadRequest(now, Overwrite(read.whole), columns=read.attnums, where=where)
+    request = ReadRequest(now, NewRead(now.oid, "columns", tuple(sorted(read.attnums)), whole=read.whole), where)
     columns = refilled(decided.columns, record.columns, read.attnums) if read.whole else decided.columns
     text = f"the key and {', '.join(names)}" + ("" if read.whole else " of rows that hold a renamed label")
     change = SchemaChange(now.oid, "fetch-columns", f"{text} were fetched", {"columns": names})
@@ -173,8 +174,10 @@ def _of_columns(record: TableRecord, now: SourceTable, decided: Plan, read: Colu
 
 def _of_partitions(record: TableRecord, now: SourceTable, decided: Plan, read: LeafRead, lsn: Lsn) -> _Fetch:
     texts = frozenset(column.name for column in decided.columns if column.as_text)
-    request = ReadRequest(now, Replace(read.stays), leaves=read.leaves, texts=texts)
-    leaves = [leaf.name for leaf in request.table.leaves]
+    chosen = tuple(leaf for leaf in now.leaves if leaf.oid in read.leaves)
+    leaves, attnums = [leaf.name for leaf in chosen], tuple(column.attnum for column in now.columns)
+    new = NewRead(now.oid, "partitions", attnums, stays=read.stays, leaves=tuple(leaves))
+    request = ReadRequest(replace(now, leaves=chosen), new, texts=texts)
     text = f"the rows of {', '.join(leaves)}" if leaves else "no partition"
     message = f"{text} were fetched, since {', '.join(read.changed) or 'nothing'} changed"
     change = SchemaChange(now.oid, "fetch-partitions", message, {"partitions": leaves, "changed": list(read.changed)})

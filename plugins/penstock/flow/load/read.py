@@ -14,8 +14,7 @@ from penstock.conditions import Directive
 from penstock.contract.manifest import FileEntry
 from penstock.errors import PenstockError, SourceError
 from penstock.flow.context import Context
-from penstock.flow.load.request import ReadRequest
-from penstock.flow.load.spark_copy import NOTHING, Earlier, copied_files, copy_tables
+from penstock.flow.load.spark_copy import NOTHING, Earlier, ReadRequest, copied_files, copy_tables
 from penstock.flow.spark_job import Submit
 from penstock.ledger import new_attempt
 from penstock.ledger.table_records import LoadRecord

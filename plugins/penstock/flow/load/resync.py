@@ -15,14 +15,14 @@ from penstock.flow.guards import require_named, require_running
 from penstock.flow.load import waiting
 from penstock.flow.load.fetch import candidates
 from penstock.flow.load.read import TRIES, Reads, catalog_now, changed_meanwhile
-from penstock.flow.load.request import Fill, ReadRequest
+from penstock.flow.load.spark_copy import ReadRequest
 from penstock.flow.load.waiting import why_no_copy
 from penstock.flow.schema.apply_plan import apply
 from penstock.flow.schema.names import table_facts
 from penstock.flow.schema.run import added_only
 from penstock.jobs.pointers import rebuilt
 from penstock.ledger import new_attempt
-from penstock.ledger.loads import NewBuild
+from penstock.ledger.loads import NewBuild, NewRead
 from penstock.ledger.table_records import LoadCause, LoadRecord, TableRecord
 from penstock.shapes.accepted import Accepted
 from penstock.shapes.plan import plan
@@ -191,7 +191,7 @@ class Copies(Reads):
         for table in pending:
             if table.oid in self.failed:
                 ctx.progress(f"{table.qualified} is copied again: {self.failed[table.oid]}")
-        return [ReadRequest(table, Fill(self._build(table))) for table in pending], failed
+        return [ReadRequest(each, NewRead(each.oid, "resync", build=self._build(each))) for each in pending], failed
 
     def _build(self, table: SourceTable) -> NewBuild:
         facts, id_ = table_facts(self.ctx, table), self.ids.setdefault(table.oid, new_attempt())

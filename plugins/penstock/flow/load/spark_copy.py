@@ -7,24 +7,59 @@ that is done has a file, whose footer says how many rows.
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from penstock.contract.manifest import FileEntry
 from penstock.errors import PenstockError, SourceError
 from penstock.flow import landing_mark
 from penstock.flow.context import Context
-from penstock.flow.load.request import ReadRequest
-from penstock.flow.spark_job import Submit, carried_out, describe
-from penstock.flow.watching import Done, watched
+from penstock.flow.spark_job import Done, Submit, carried_out, describe, watched
 from penstock.jobs import driver
-from penstock.jobs.plans import CopyPlan
+from penstock.jobs.plans import CopyPlan, CopyRange
 from penstock.landing import layout
+from penstock.ledger.loads import NewRead
+from penstock.lsn import Lsn
 from penstock.shapes.source_table import SourceTable
 from penstock.source import catalog, session
 from penstock.source.copy import plan_ranges
 from penstock.source.reading import Heap, TableError, generated, of_one_table, unplannable
 from penstock.source.slot import Exported
 from penstock.units import several
+
+
+# a repair of some hash buckets of the key is to be one more cause: a `where`, and rows that take the place of the buckets'
+@dataclass(frozen=True, slots=True)
+class ReadRequest:
+    """Ask for rows of a table as the snapshot shows it, with the leaves to read; `new` says what they are to the lake's table.
+
+    Of a fetch of columns their values are read by key, else whole rows. `where` is a condition beside the row filter of the publication,
+    which spares what need not be read. `texts` names the columns that land as texts whatever their types.
+    """
+
+    table: SourceTable
+    new: NewRead
+    where: str | None = None
+    texts: frozenset[str] = frozenset()
+
+    def order(self, rows: CopyRange, lsn: Lsn) -> CopyRange:
+        """Order what is read of a range of whole rows: values by key land as changes right before the position."""
+        conditions = [each for each in (rows.where, None if rows.plain else self.where) if each]
+        wanted = replace(
+            rows,
+            where=" and ".join(f"({each})" for each in conditions)
+            if len(conditions) > 1
+            else next(iter(conditions), None),
+            typed=tuple(pair for pair in rows.typed if pair[0] not in self.texts),
+        )
+        if self.new.cause != "columns":
+            return wanted
+        read = [column for column in self.table.columns if column.key or column.attnum in (self.new.attnums or ())]
+        by_key: dict[str, Any] = {"columns": tuple(column.name for column in read), "typed": ()}
+        attnums = tuple(column.attnum for column in read)
+        return replace(
+            wanted, **by_key, attnums=attnums, commit_lsn=lsn - 1
+        )  # no commit begins there: its record is longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +95,7 @@ def copy_tables(
     readable, plain, unplanned = _by_query(ctx, filtered)
     failures = unread | unplanned
     ranges = plan_ranges(readable, range_bytes=settings.range_bytes, folder=folder, plain=plain)
-    by_oid = {each.now.oid: each for each in requests}
+    by_oid = {each.table.oid: each for each in requests}
     plan = CopyPlan(
         pipeline=ctx.name,
         attempt=copy_id,

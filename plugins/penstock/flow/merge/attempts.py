@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from penstock.errors import LakeError, Trouble
-from penstock.flow import watching
+from penstock.flow import spark_job
 from penstock.flow.context import Context
-from penstock.flow.spark_job import SparkJob, answer, catalog_secrets, describe
-from penstock.flow.watching import Done
+from penstock.flow.spark_job import Done, SparkJob, answer, catalog_secrets, describe
 from penstock.jobs.merge_plan import MergePlan, MergeResult
 from penstock.jobs.pointers import Pointer
 from penstock.landing import layout
@@ -121,4 +120,4 @@ def watched(ctx: Context, attempt: str) -> AbstractContextManager[None]:
         said = json.loads(ctx.landing.read_text(path))
         return said["rows"], said["rows_due"], said["rows"]
 
-    return watching.watched(ctx, "merging", rows_merged)
+    return spark_job.watched(ctx, "merging", rows_merged)
