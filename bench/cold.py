@@ -86,7 +86,7 @@ def ordered(bench: Workbench, tables: Sequence[Table], changes: FileRef) -> str:
 
 def here(bench: Workbench, tables: Sequence[Table], changes: FileRef) -> Cost:
     """Merge in this process."""
-    from penstock.jobs.merge_plan import MergePlan  # noqa: PLC0415
+    from penstock.jobs.plans import MergePlan  # noqa: PLC0415
     from penstock_spark import merge  # noqa: PLC0415
 
     plan = MergePlan.loads(ordered(bench, tables, changes))

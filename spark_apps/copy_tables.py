@@ -2,7 +2,7 @@
 
     spark-submit --py-files <zip of penstock and penstock_spark> copy_tables.py --plan <uri>
 
-The plan is JSON (`penstock.jobs.merge_plan.CopyPlan`). The source's address and login come by the environment
+The plan is JSON (`penstock.jobs.plans.CopyPlan`). The source's address and login come by the environment
 (`PENSTOCK_SOURCE_*`). Each finished table leaves a result file; one failed range ends the application.
 """
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.flow.spark_job import SparkJob, Submit
-from penstock.jobs.merge_plan import MergeResult
+from penstock.jobs.plans import MergeResult
 from penstock.jobs.pointers import Pointer
 
 HOUR = 3_600_000

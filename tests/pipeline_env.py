@@ -31,8 +31,7 @@ from penstock.flow.merge import run as merge
 from penstock.flow.spark_job import SparkJob
 from penstock.flow.verify.compare import compare
 from penstock.jobs.maintenance_plan import MaintenancePlan, MaintenanceResult
-from penstock.jobs.merge_plan import MergePlan, MergeResult
-from penstock.jobs.plans import ChangelogPlan, ChangelogResult, CopyPlan
+from penstock.jobs.plans import ChangelogPlan, ChangelogResult, CopyPlan, MergePlan, MergeResult
 from penstock.ledger.changelogs import FillRecord
 from penstock.ledger.table_records import TableRecord
 from penstock.source import ddl_trigger

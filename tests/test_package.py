@@ -19,7 +19,7 @@ ROOT = Project.here().root
 
 USE = """
 import sys
-import penstock.errors, penstock.lsn, penstock.jobs.merge_plan, penstock.sql
+import penstock.errors, penstock.lsn, penstock.jobs.plans, penstock.sql
 assert penstock.__file__.startswith(sys.argv[1]), penstock.__file__
 print(penstock.lsn.Lsn.parse("16/B374D848"))
 """

@@ -11,7 +11,7 @@ from penstock.engine import target as target_rows
 from penstock.engine.files import Files
 from penstock.engine.order import Bounds, Column, MergeAnswer, MergeOrder, Resources, TargetFile
 from penstock.engine.segments import Segment
-from penstock.jobs.merge_plan import MergePlan, TablePlan
+from penstock.jobs.plans import MergePlan, TablePlan
 from penstock.lake.columns import MISFITS, Evolution, lake_column
 from penstock.shapes.pg_snapshot import Snapshot
 from penstock_spark import executors, stores, table_layout

@@ -16,8 +16,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from penstock.errors import LakeError
-from penstock.jobs.merge_plan import MET, MergePlan
-from penstock.jobs.plans import TableResult
+from penstock.jobs.plans import MET, MergePlan, TableResult
 from penstock.jobs.pointers import Fresh, Pointer, place_of, possible, rebuilt, replaced
 from penstock.lake import properties
 from penstock.lake.ddl import CUTS_COLUMNS, CUTS_TABLE, create_namespaces

@@ -17,7 +17,8 @@ from pyspark.sql import SparkSession
 from penstock.errors import LakeError
 from penstock.lake import ddl
 from penstock.lake.columns import DROPPED_NOTE, MISFITS, Evolution, LakeColumn, lake_column
-from penstock.lake.names import new_location, path
+from penstock.lake.ddl import path
+from penstock.lake.properties import new_location
 from penstock.shapes.mirror_column import MirrorColumn
 from penstock.values.defaults import Unsupported, default_literal
 from penstock.values.lake_types import element_type

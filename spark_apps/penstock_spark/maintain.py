@@ -21,7 +21,7 @@ from penstock.jobs.maintenance_plan import (
     TableFolder,
     TableReport,
 )
-from penstock.lake.names import owns_folder
+from penstock.lake.properties import owns_folder
 from penstock.store_trouble import Trouble
 from penstock_spark import clock, stores
 from penstock_spark import session as sessions

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
-from penstock.jobs.merge_plan import MergePlan, MergeResult, TablePlan
-from penstock.jobs.plans import TableResult
+from penstock.jobs.plans import MergePlan, MergeResult, TablePlan, TableResult
 from penstock.lake.ddl import create_namespaces
 from penstock.lsn import Lsn
 from penstock_spark import clock, stores

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from threading import Lock
 
 from penstock.errors import PenstockError
-from penstock.jobs.merge_plan import MergePlan, TablePlan
+from penstock.jobs.plans import MergePlan, TablePlan
 from penstock.landing import layout, store
 from penstock.landing.zone import LandingZone
 

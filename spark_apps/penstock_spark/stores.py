@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from penstock.engine.files import Files, Store
 from penstock.engine.task import probe
 from penstock.jobs.plans import LakePlan
-from penstock.lake.names import is_place
+from penstock.lake.properties import is_place
 from penstock.landing import store
 from penstock_spark.iceberg_table import IcebergTable
 from penstock_spark.session import STORE_LOGIN

@@ -11,7 +11,7 @@ from typing import Any
 from penstock.errors import LakeError
 from penstock.jobs.maintenance_plan import Figures, MaintenanceOrder, MaintenancePlan, TableReport
 from penstock.jobs.pointers import place_of
-from penstock.lake.names import owns_folder
+from penstock.lake.properties import owns_folder
 from penstock_spark.iceberg_table import IcebergTable, totals
 from penstock_spark.lake_table import LakeTable
 from penstock_spark.session import java

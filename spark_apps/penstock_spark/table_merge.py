@@ -11,8 +11,7 @@ from penstock.engine import segments, target
 from penstock.engine.order import Bounds, MergeAnswer
 from penstock.engine.segments import Segment
 from penstock.errors import LakeError
-from penstock.jobs.merge_plan import MergePlan, Replaced, TablePlan
-from penstock.jobs.plans import TableResult
+from penstock.jobs.plans import MergePlan, Replaced, TablePlan, TableResult
 from penstock.jobs.pointers import Fresh, Pointer, aside, place_of, replaced
 from penstock.lake import properties
 from penstock.lake.columns import MISFITS, Evolution, evolution, mirror_columns

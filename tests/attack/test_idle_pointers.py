@@ -6,7 +6,7 @@ import pytest
 
 from penstock.errors import LakeError
 from penstock.flow.merge import run as merge
-from penstock.jobs.merge_plan import MergePlan
+from penstock.jobs.plans import MergePlan
 from penstock.landing import layout
 from penstock_spark import table_maintenance
 from tests.pipeline_env import PipelineEnv

@@ -12,7 +12,7 @@ import pytest
 from psycopg import sql
 
 from penstock.compare.lake_reader import LakeReader, lake_reader, sql_catalog
-from penstock.lake.names import path
+from penstock.lake.ddl import path
 from penstock_spark.session import java
 from tests.conftest import LakeCatalog
 from tests.pipeline_env import PipelineEnv

@@ -16,7 +16,7 @@ from penstock.config.connections import Connection
 from penstock.engine import casts, duck
 from penstock.engine.files import Files
 from penstock.engine.order import Resources
-from penstock.lake.names import identifier
+from penstock.lake.ddl import identifier
 from penstock.source.text_rows import rendered
 from penstock.values.lake_types import MISFITS_COLUMN, mapping
 from stack.servers.postgres import Server

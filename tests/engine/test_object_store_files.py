@@ -7,10 +7,9 @@ import duckdb
 import pytest
 from pyarrow import fs
 
-from penstock.engine import duck_files
-from penstock.engine.duck_files import SMALL, DuckFiles
+from penstock.engine import files as engine_files
 from penstock.engine.failure import EngineFailure
-from penstock.engine.files import Files, Store
+from penstock.engine.files import SMALL, DuckFiles, Files, Store
 from penstock.store_trouble import Trouble
 from tests.engine.folder_lake import FolderLake
 from tests.spark import merged_histories
@@ -79,7 +78,7 @@ def test_an_error_of_the_store_says_what_is_the_matter_with_it(
     def refuse(*given: object) -> None:
         raise OSError(text)
 
-    monkeypatch.setattr(duck_files, "_Content", refuse)
+    monkeypatch.setattr(engine_files, "_Content", refuse)
     (tmp_path / "x.parquet").write_bytes(b"PAR1")
 
     failure = failed(opened(tmp_path))

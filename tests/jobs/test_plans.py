@@ -16,13 +16,16 @@ from penstock.jobs.maintenance_plan import (
     TableFolder,
     TableReport,
 )
-from penstock.jobs.merge_plan import MergePlan, MergeResult, Replaced, TablePlan
 from penstock.jobs.plans import (
     ChangelogPlan,
     ChangelogResult,
     ChangelogTable,
     CopyPlan,
     CopyRange,
+    MergePlan,
+    MergeResult,
+    Replaced,
+    TablePlan,
     TableResult,
     TableSize,
 )

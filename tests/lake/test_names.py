@@ -5,7 +5,8 @@ from itertools import permutations
 
 import pytest
 
-from penstock.lake.names import folder_of, identifier, literal, new_location, owns_folder, path
+from penstock.lake.ddl import identifier, literal, path
+from penstock.lake.properties import folder_of, new_location, owns_folder
 
 NAMES = (
     "nest",

@@ -14,8 +14,7 @@ from pyspark.sql import SparkSession
 
 from penstock.contract.manifest import ChangeCounts, FileRef
 from penstock.contract.schema import copy_schema, landing_schema
-from penstock.jobs.merge_plan import MergePlan, MergeResult, TablePlan
-from penstock.jobs.plans import TableResult
+from penstock.jobs.plans import MergePlan, MergeResult, TablePlan, TableResult
 from penstock.lake.columns import lake_column
 from penstock.landing.zone import LandingZone
 from penstock.shapes.mirror_column import MirrorColumn

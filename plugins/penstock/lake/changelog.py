@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from penstock.lake.columns import MISFITS_TYPE, LakeColumn
-from penstock.lake.names import identifier
+from penstock.lake.ddl import identifier
 from penstock.values.lake_types import wider
 
 IMAGES = ("new", "old")

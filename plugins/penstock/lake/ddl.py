@@ -1,9 +1,8 @@
-"""SQL text that makes namespaces and tables."""
+"""SQL text that makes namespaces and tables, and names in it, quoted for Spark SQL."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
 from penstock.lake.columns import LakeColumn
-from penstock.lake.names import identifier, listing, literal, path
 
 CUTS_TABLE = "_penstock_cuts"
 CUTS_COLUMNS = (
@@ -52,3 +51,29 @@ def create_table(
 def drop_table(catalog: str, target: Sequence[str]) -> str:
     """Return the statement that drops a table and leaves its files."""
     return f"drop table if exists {path(catalog, *target)}"
+
+
+def identifier(name: str) -> str:
+    """Quote one name: `a``b` for a`b.
+
+    Source: Spark SQL reference, "Identifiers" (delimited identifier).
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
+def path(*names: str) -> str:
+    """Quote a name of several parts, such as catalog, namespace and table, or struct and field."""
+    return ".".join(identifier(name) for name in names)
+
+
+def literal(text: str) -> str:
+    """Quote a text as a string literal.
+
+    Source: Spark SQL reference, "Literals" (a backslash escapes, whatever follows it).
+    """
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def listing(parts: Iterable[str], indent: str = "  ") -> str:
+    """Lay parts out one per line, separated by commas."""
+    return f",\n{indent}".join(parts)

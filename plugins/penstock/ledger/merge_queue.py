@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from penstock.contract.manifest import FileEntry
-from penstock.jobs.merge_plan import MET
+from penstock.jobs.plans import MET
 from penstock.jobs.pointers import Rename
 from penstock.ledger.loads import BUILDS, FETCHES, loads
 from penstock.ledger.pipelines import find

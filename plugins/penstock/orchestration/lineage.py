@@ -178,7 +178,7 @@ def _lake(ctx: Context, table: TableRecord, source: Any, rows: int) -> Any:
         symlinks_dataset,
     )
 
-    from penstock.lake.names import folder_of
+    from penstock.lake.properties import folder_of
 
     host, port = ctx.catalog.hosts[0]
     catalog = f"jdbc:postgresql://{host}:{port}/{ctx.catalog.database}"

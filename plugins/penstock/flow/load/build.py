@@ -11,8 +11,7 @@ from penstock.errors import LakeError
 from penstock.flow.context import Context
 from penstock.flow.merge import run as merge
 from penstock.flow.spark_job import Submit, carried_out
-from penstock.jobs.merge_plan import MergeResult
-from penstock.jobs.plans import TableResult
+from penstock.jobs.plans import MergeResult, TableResult
 from penstock.landing import layout
 from penstock.ledger.table_records import LoadRecord
 

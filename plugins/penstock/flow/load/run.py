@@ -27,7 +27,7 @@ from penstock.flow.merge.attempts import about_to_publish
 from penstock.flow.spark_job import Submit
 from penstock.jobs.maintenance_plan import TableFolder
 from penstock.jobs.pointers import place_of
-from penstock.lake.names import folder_of
+from penstock.lake.properties import folder_of
 from penstock.ledger import iceberg_pointers, new_attempt
 from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.lsn import Lsn

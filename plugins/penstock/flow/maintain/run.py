@@ -25,7 +25,7 @@ from penstock.flow.spark_job import SparkJob, Submit, answer, carried_out, catal
 from penstock.jobs.maintenance_plan import MaintenanceOrder, MaintenancePlan, MaintenanceResult, TableFolder
 from penstock.jobs.pointers import Place, is_left_behind, place_of
 from penstock.lake.ddl import CUTS_TABLE
-from penstock.lake.names import folder_of
+from penstock.lake.properties import folder_of
 from penstock.landing import layout
 from penstock.landing.zone import LandingZone
 from penstock.ledger import iceberg_pointers, new_attempt

@@ -15,7 +15,7 @@ from penstock.errors import LakeError, Trouble
 from penstock.flow import spark_job
 from penstock.flow.context import Context
 from penstock.flow.spark_job import Done, SparkJob, answer, catalog_secrets, describe
-from penstock.jobs.merge_plan import MergePlan, MergeResult
+from penstock.jobs.plans import MergePlan, MergeResult
 from penstock.jobs.pointers import Pointer
 from penstock.landing import layout
 from penstock.ledger.table_records import LoadRecord

@@ -10,7 +10,7 @@ from penstock.flow.guards import running
 from penstock.flow.merge import names
 from penstock.flow.merge.landed import Landed, landed_relations, windows_due
 from penstock.flow.merge.table_plan import Fits, build_plan
-from penstock.jobs.merge_plan import TablePlan
+from penstock.jobs.plans import TablePlan
 from penstock.lake.columns import columns_stamp
 from penstock.ledger.merge_queue import MergeQueue
 from penstock.ledger.table_records import LoadRecord, TableRecord

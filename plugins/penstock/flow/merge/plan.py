@@ -17,7 +17,7 @@ from penstock.flow.merge.landed import Landed, chunk, landed_relations, windows_
 from penstock.flow.merge.publish import adopt_half_published, cuts_snapshot
 from penstock.flow.merge.table_plan import LandedFiles, build_plan, table_plan, with_pointers
 from penstock.flow.spark_job import plan_frame
-from penstock.jobs.merge_plan import MergePlan, TablePlan
+from penstock.jobs.plans import MergePlan, TablePlan
 from penstock.landing import layout
 from penstock.ledger import new_attempt
 from penstock.ledger.records import WindowRecord

@@ -9,8 +9,7 @@ from penstock.flow.context import Context
 from penstock.flow.health import alarms
 from penstock.flow.health.alerts import Deliver
 from penstock.flow.merge.attempts import Attempt, built_share, is_answered, prepared, read_attempt
-from penstock.jobs.merge_plan import CONFLICTS, MET, MergeResult, TablePlan
-from penstock.jobs.plans import TableResult
+from penstock.jobs.plans import CONFLICTS, MET, MergeResult, TablePlan, TableResult
 from penstock.jobs.pointers import Place, Rename, place_of, possible
 from penstock.lake.columns import columns_stamp
 from penstock.ledger import iceberg_pointers

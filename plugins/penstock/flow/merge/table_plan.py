@@ -10,7 +10,7 @@ from penstock.contract.manifest import FileEntry, FileRef
 from penstock.errors import LakeError
 from penstock.flow.context import Context
 from penstock.flow.merge.landed import Landed, fitting
-from penstock.jobs.merge_plan import Replaced, TablePlan
+from penstock.jobs.plans import Replaced, TablePlan
 from penstock.jobs.pointers import place_of
 from penstock.lake.ddl import CUTS_TABLE
 from penstock.ledger import iceberg_pointers
