@@ -124,8 +124,6 @@ class Progress(NamedTuple):
     skipping: int = 0
     rows: int = 0  # of this batch only
     transactions: int = 0
-    skipped_transactions: int = 0
-    skipped_changes: int = 0
     refused: int = NONE  # number of the message that scan did not accept
 
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from penstock.contract.schema import landing_schema
 from penstock.errors import ProtocolError
 from penstock.wire.arrays import LARGE, NONE, Bits, Bytes, Gathered, Int64s, Rows, Sizes, Transactions
-from penstock.wire.cursor import NEXT_STEP
 from penstock.wire.messages import POSTGRES_EPOCH_US, Relation
 from penstock.wire.passes import gather
+from penstock.wire.readers import NEXT_STEP
 
 INT64 = np.iinfo(np.int64)
 TRANSACTION_FIELDS = [landing_schema(()).field(name) for name in ("commit_lsn", "committed_at", "xid", "origin")]

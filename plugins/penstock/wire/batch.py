@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from penstock.errors import ProtocolError
 from penstock.wire.arrays import Bytes, Int32s
-from penstock.wire.cursor import NEXT_STEP
 from penstock.wire.pgoutput import Decoder
+from penstock.wire.readers import NEXT_STEP
 
 NOT_IN_A_BATCH = b"SEcAbPKrp"  # of streaming and two_phase; only the scalar decoder reads them
 TRUNCATE_HEAD = 6  # bytes of T before its list of relations

@@ -10,7 +10,7 @@ Input: protocol 1, text values, option `messages`; neither two_phase nor streami
 """
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,12 +20,12 @@ import pyarrow.compute as pc
 from penstock.contract.manifest import ChangeCounts
 from penstock.errors import ProtocolError
 from penstock.lsn import Lsn
-from penstock.wire.arrays import NONE, Progress, Rows, Sizes, Transactions
+from penstock.wire.arrays import NONE, Controls, Progress, Rows, Sizes, Transactions
 from penstock.wire.batch import MessageBatch, explain
-from penstock.wire.controls import ControlReader, LogicalMessages, Partition, read_relation
-from penstock.wire.cursor import NEXT_STEP
-from penstock.wire.messages import Relation, RelationColumn, Type
+from penstock.wire.controls import ControlReader, LogicalMessages, Partition
+from penstock.wire.messages import Relation, RelationColumn
 from penstock.wire.pgoutput import Decoder, Place, Within
+from penstock.wire.readers import NEXT_STEP
 
 __all__ = ["ChangeBlock", "ColumnarDecoder", "Relation", "RelationColumn", "Totals", "warm_up"]
 
@@ -46,7 +46,7 @@ class ChangeBlock:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Say what a decoder has seen; `changes` are the rows it gave, those of skipped origins are counted apart.
+    """Say what a decoder has seen; `changes` are the rows it gave, without those of skipped origins.
 
     `after` says for each relation and split where it was announced: after so many logged events of the table.
     """
@@ -54,15 +54,7 @@ class Totals:
     messages: int
     transactions: int
     changes: int
-    skipped_transactions: int
-    skipped_changes: int
-    transactional_messages: int
-    other_messages: int
-    origins: frozenset[str]
-    types: frozenset[Type]
     partitions: tuple[Partition, ...]
-    first_commit_lsn: Lsn | None
-    last_commit_lsn: Lsn | None
     after: Mapping[tuple[Relation, int], frozenset[int]] = field(default_factory=dict)
 
 
@@ -70,7 +62,7 @@ class ColumnarDecoder:
     """Decode the messages of one peek, batch by batch; after a ProtocolError it is of no more use.
 
     `xid_horizon` is the 64-bit xmax of `pg_current_snapshot()`, taken before the peek. Transactions whose origin is in
-    `skip_origins` are checked and counted but give no rows. `logical` reads the log of DDL, where
+    `skip_origins` are checked but give no rows. `logical` reads the log of DDL, where
     the peek brings its messages, each proved to be its own; else no content of a logical message is looked at.
     """
 
@@ -87,7 +79,6 @@ class ColumnarDecoder:
         self._transactions = Transactions.allocate(0)
         self._messages = 0
         self._changes = 0
-        self._first_lsn: Lsn | None = None
         self._announced: Relation | None = None
         self._partitions: dict[int, Partition] = {}
 
@@ -110,21 +101,12 @@ class ColumnarDecoder:
         if self._progress.opened:
             expected = f"the COMMIT of the transaction at {self._newest_lsn()} before the end of the peek"
             raise ProtocolError("protocol-sequence", f"expected {expected}, got none; {NEXT_STEP}")
-        controls, progress = self._controls, self._progress
         return Totals(
             messages=self._messages,
-            transactions=progress.transactions,
+            transactions=self._progress.transactions,
             changes=self._changes,
-            skipped_transactions=progress.skipped_transactions,
-            skipped_changes=progress.skipped_changes,
-            transactional_messages=controls.transactional,
-            other_messages=controls.other,
-            origins=frozenset(controls.origins),
-            types=frozenset(controls.types),
             partitions=tuple(self._partitions.values()),
-            first_commit_lsn=self._first_lsn,
-            last_commit_lsn=self._newest_lsn() if progress.transactions else None,
-            after=controls.places(),
+            after=self._controls.places(),
         )
 
     def _scan(self, batch: MessageBatch) -> tuple[Rows, Sizes]:
@@ -135,9 +117,8 @@ class ColumnarDecoder:
             controls = self._controls.read([batch[number] for number in numbers.tolist()])
         except ProtocolError as error:
             raise explain(batch, len(batch) - 1, oracle, self._messages) from error
-        self._note_partitions(batch)
-        begun = len(batch.tagged(b"B"))
-        self._transactions = Transactions.allocate(begun, self._transactions)
+        self._note_partitions(batch, numbers.tolist(), controls)
+        self._transactions = Transactions.allocate(len(batch.tagged(b"B")), self._transactions)
         rows, sizes = Rows.allocate(batch.most_rows()), Sizes.allocate(self._controls.catalogue)
         self._progress = self._passes.scan(
             batch.data,
@@ -151,16 +132,15 @@ class ColumnarDecoder:
         )
         if self._progress.refused != NONE:
             raise explain(batch, self._progress.refused, oracle, self._messages)
-        if begun and self._first_lsn is None:
-            self._first_lsn = Lsn(int(self._transactions.final_lsn[1]))
         return rows.take(slice(self._progress.rows)), sizes
 
-    def _note_partitions(self, batch: MessageBatch) -> None:
+    def _note_partitions(self, batch: MessageBatch, numbers: Sequence[int], controls: Controls) -> None:
         """Note relations that were announced right before a change of another one: they are its partitions."""
         follower = 0
-        for number in batch.tagged(b"R").tolist():
-            self._note_follower(batch, follower)
-            self._announced, follower = read_relation(batch[number]), number + 1
+        for number, value in zip(numbers, controls.value.tolist(), strict=True):
+            if batch.tags[number] in b"R":
+                self._note_follower(batch, follower)
+                self._announced, follower = self._controls.shapes[value], number + 1
         self._note_follower(batch, follower)
 
     def _note_follower(self, batch: MessageBatch, number: int) -> None:

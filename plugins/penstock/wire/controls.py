@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from penstock.wire.arrays import NONE, Catalogue, Controls
-from penstock.wire.cursor import Cursor
 from penstock.wire.messages import LogicalMessage, Origin, PlainMessage, Relation, Type
 from penstock.wire.pgoutput import RULES
+from penstock.wire.readers import Cursor
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +57,7 @@ class ControlReader:
         self._known: dict[tuple[Relation, tuple[int, ...] | None], int] = {}
         self._times: dict[Relation, int] = {}
         self.origins: list[str] = []
-        self.types: set[Type] = set()
         self._bases: dict[int, str] = {}
-        self.transactional = 0
-        self.other = 0
         self.catalogue = Catalogue._make(np.zeros(0, kind) for kind in (np.int64, np.int32, np.int32, np.int64))
         self._skip_origins = skip_origins
         self._newest: dict[int, int] = {}
@@ -104,12 +101,9 @@ class ControlReader:
             case LogicalMessage(transactional=transactional, prefix=prefix, content=content):
                 if transactional:
                     self._logical.note(prefix, content)
-                self.transactional += transactional
-                self.other += not transactional
                 return int(transactional)
-            case Type():
-                self.types.add(message)
-                self._bases[message.oid] = message.name
+            case Type(oid=oid, name=name):
+                self._bases[oid] = name
         return 0
 
     def _with_bases(self, relation: Relation) -> Relation:
@@ -148,19 +142,9 @@ class ControlReader:
         self.catalogue = Catalogue(np.array(oids, np.int64), current, width, first)
 
 
-def read_relation(data: bytes) -> Relation:
-    """Read one RELATION message; raises ProtocolError, TypeError for another message."""
-    message = _read_control(data)
-    if not isinstance(message, Relation):
-        raise TypeError(f"expected a RELATION message, got {type(message).__name__} instead")
-    return message
-
-
 def _read_control(data: bytes) -> PlainMessage:
     """Read one control message; where it stands is the compiled pass's to judge."""
     cursor = Cursor(data)
-    rule = RULES[cursor.tag]
-    cursor.int8("type byte")
-    message = rule.read(cursor, {})
+    message = RULES[cursor.tag].read(cursor, {})
     cursor.end()
     return message

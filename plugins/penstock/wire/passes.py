@@ -245,7 +245,7 @@ def scan(  # noqa: PLR0912, PLR0915  (one loop over the grammar; to cut it up wo
     `catalogue.current`, `transactions`, `rows` and `sizes` are written. Returns the new Progress, whose `refused` is the
     number of the first message that is cut, too long, unknown or out of sequence.
     """
-    opened, just_opened, skipping, _, ended, skipped, skipped_changes, _ = before
+    opened, just_opened, skipping, _, ended, _ = before
     transaction = begun = control = row = np.int64(0)
     known_oid = version = np.int64(NONE)
     for index in range(len(offsets) - 1):
@@ -264,9 +264,7 @@ def scan(  # noqa: PLR0912, PLR0915  (one loop over the grammar; to cut it up wo
             at, new, old, old_kind = _change(data, at + 4, end, tag, version, catalogue, sizes)
             if at != end:
                 break
-            if skipping:
-                skipped_changes += 1
-            else:
+            if not skipping:
                 _emit(rows, sizes, row, (tag, version, transaction), new, old, old_kind)
                 row += 1
         elif tag == BEGIN:
@@ -278,7 +276,6 @@ def scan(  # noqa: PLR0912, PLR0915  (one loop over the grammar; to cut it up wo
             if not opened or not _is_commit(data, at, end, transactions.final_lsn[transaction]):
                 break
             ended += 1
-            skipped += skipping
             opened = skipping = 0
         elif tag == TRUNCATE:
             if not opened:
@@ -287,7 +284,6 @@ def scan(  # noqa: PLR0912, PLR0915  (one loop over the grammar; to cut it up wo
             if count == REFUSED:
                 break
             row += count * (1 - skipping)
-            skipped_changes += count * skipping
         elif tag in (RELATION, TYPE, ORIGIN, MESSAGE):
             value = controls.value[control]
             if not _control_fits(tag, value, opened, just_opened):
@@ -304,7 +300,7 @@ def scan(  # noqa: PLR0912, PLR0915  (one loop over the grammar; to cut it up wo
         just_opened = np.int64(tag == BEGIN)
     else:
         index = NONE
-    return Progress(opened, just_opened, skipping, row, ended, skipped, skipped_changes, index)  # type: ignore[arg-type]
+    return Progress(opened, just_opened, skipping, row, ended, index)  # type: ignore[arg-type]
 
 
 @_compiled

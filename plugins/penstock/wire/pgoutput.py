@@ -13,8 +13,7 @@ from penstock.errors import ProtocolError
 from penstock.lsn import Lsn
 from penstock.wire import messages as m
 from penstock.wire import readers
-from penstock.wire.cursor import NEXT_STEP, Cursor
-from penstock.wire.readers import PREPARED, UNUSED, Reader, Relations, fields
+from penstock.wire.readers import NEXT_STEP, Cursor, Reader, Relations
 
 
 class Within(Enum):
@@ -44,6 +43,22 @@ class Rule:
     streamed: bool = False  # carries an xid within a stream block
 
 
+def fields(message: type[m.PlainMessage], *formats: str) -> Reader:
+    """Return the reader of a message that is nothing but fields, each as the cursor's method and the field's name.
+
+    `UNUSED` stands for flags that must be 0 and are no field of ours.
+    """
+    taken = [(getattr(Cursor, method), name) for method, _, name in (each.partition(" ") for each in formats)]
+
+    def read(cursor: Cursor, _: Relations) -> m.PlainMessage:
+        values = [take(cursor, name) for take, name in taken]
+        return message(*(value for value in values if value is not None))
+
+    return read
+
+
+UNUSED = "unused flags"
+PREPARED = ("lsn prepare LSN", "lsn end LSN", "timestamp prepare time", "int32 xid", "string gid")
 _OUTSIDE = frozenset({Within.NOTHING})
 _INSIDE = frozenset(Within) - _OUTSIDE
 
@@ -113,7 +128,6 @@ class Decoder:
         """Read one whole message and remember what it says about those that follow."""
         cursor = Cursor(data)
         rule = self._rule(cursor)
-        cursor.int8("type byte")
         xid = cursor.int32("xid") if rule.streamed and self.place.within is Within.BLOCK else None
         message = rule.read(cursor, self.relations)
         cursor.end()
@@ -126,7 +140,7 @@ class Decoder:
     def _rule(self, cursor: Cursor) -> Rule:
         rule = self._rules.get(cursor.tag)
         if rule is None:
-            raise cursor.unknown("type byte", f"one of {' '.join(self._rules)}", repr(cursor.tag))
+            raise cursor.unknown("type byte", f"one of {' '.join(self._rules)}", repr(cursor.tag), 0)
         if self.place.within not in rule.within:
             places = " or ".join(sorted(place.value for place in rule.within))
             raise _out_of_sequence(cursor.tag, f"to find it {places}", self.place.within.value)
