@@ -10,7 +10,7 @@ from penstock.compare.key_ranges import within
 from penstock.flow.verify.sampling import turn
 from penstock.ledger.verifications import KeyShare
 from penstock.lsn import Lsn
-from penstock.source.key_range import KeyRange, LeadingKey
+from penstock.source.text_rows import KeyRange, LeadingKey
 
 MISFITS = pa.map_(pa.string(), pa.string())
 

@@ -27,7 +27,8 @@ from penstock.landing.zone import LandingZone
 from penstock.lsn import Lsn
 from penstock.shapes.mirror_column import column_plan
 from penstock.shapes.source_table import SourceTable
-from penstock.source import catalog, peek, session, slot
+from penstock.source import peek, session, slot
+from penstock.source.catalog_snapshot import read_catalog
 from penstock.source.copy import plan_ranges
 from penstock.source.text_rows import rendered
 from penstock.wire.columnar import ColumnarDecoder
@@ -69,7 +70,7 @@ class Followed:
         """Publish all tables, make the slot, and copy what they hold in its snapshot."""
         self.writer.execute(f"create publication {_NAME} for all tables with (publish_via_partition_root)")
         with session.connect(self.source, what="test") as conn:
-            found = catalog.published_tables(conn, _NAME)
+            found = read_catalog(conn, _NAME, sizes=True).tables
         self.tables = {table.name: table for table in found}
         for table in found:
             self.targets[table.oid] = self.lake.table(*map(column_plan, table.columns), identity=table.identity)

@@ -4,7 +4,8 @@ from penstock.flow.load.spark_copy import ReadRequest, copied_files, copy_tables
 from penstock.flow.load.waiting import hindered
 from penstock.ledger import new_attempt
 from penstock.ledger.loads import NewRead
-from penstock.source import catalog, session, slot
+from penstock.source import session, slot
+from penstock.source.catalog_snapshot import read_catalog
 from tests.pipeline_env import PipelineEnv, copy_without_spark
 
 
@@ -38,8 +39,8 @@ def copy_waiting(env: PipelineEnv, *, wait: float = 20) -> list[str]:
     with slot.export_snapshot(ctx.source) as exported:
         oids = [table.oid for table in tables]
         with session.connect(ctx.source, what="test") as conn:
-            sources = [each for each in catalog.published_tables(conn, ctx.pipeline.publication) if each.oid in oids]
-        requests = [ReadRequest(each, NewRead(each.oid)) for each in sources]
+            found = read_catalog(conn, ctx.pipeline.publication, sizes=True).tables
+        requests = [ReadRequest(each, NewRead(each.oid)) for each in found if each.oid in oids]
         reads = [each.new for each in requests]
         ctx.ledger.loads.start_reads(
             env.name, copy_id=copy_id, snapshot=exported.snapshot, lsn=exported.lsn, reads=reads

@@ -7,11 +7,12 @@ import pytest
 from penstock.shapes.accepted import Accepted
 from penstock.shapes.shape import Shape
 from penstock.source import catalog, publication
+from penstock.source.catalog_snapshot import read_catalog
 from penstock.source.session import SourceSession
 
 
 def described(conn: SourceSession, name: str, publication: str | None = None) -> catalog.SourceTable:
-    tables = catalog.published_tables(conn, publication) if publication else catalog.all_tables(conn)
+    tables = read_catalog(conn, publication, sizes=True).tables if publication else catalog.all_tables(conn)
     (table,) = (table for table in tables if table.name == name)
     return table
 
@@ -141,7 +142,7 @@ def test_a_partitioned_table_is_its_root_with_all_leaves_and_their_missing_value
         create publication p for table m with (publish_via_partition_root = true)"""
     )
 
-    (table,) = catalog.published_tables(conn, "p")
+    (table,) = read_catalog(conn, "p", sizes=True).tables
 
     assert (table.kind, table.file) == ("p", 0)
     assert [leaf.name for leaf in table.leaves] == ["m_1", "m_2_a", "m_2_b"]
@@ -214,13 +215,13 @@ def test_a_hundred_tables_take_as_many_statements_as_one(conn, writer, monkeypat
         writer.execute(f"create table t{number} (id int primary key, v text default 'x')")
     writer.execute("create publication p for all tables; create publication one for table t1")
     counted: list[object] = []
-    records, rows = SourceSession.records, SourceSession.rows
+    records, ask = SourceSession.records, SourceSession.ask
     monkeypatch.setattr(SourceSession, "records", lambda self, *a, **k: counted.append(a) or records(self, *a, **k))
-    monkeypatch.setattr(SourceSession, "rows", lambda self, *a, **k: counted.append(a) or rows(self, *a, **k))
+    monkeypatch.setattr(SourceSession, "ask", lambda self, *a, **k: counted.append(a) or ask(self, *a, **k))
 
-    assert len(catalog.published_tables(conn, "p", sizes=False)) == 100
+    assert len(read_catalog(conn, "p").tables) == 100
     many = len(counted)
-    assert len(catalog.published_tables(conn, "one", sizes=False)) == 1
+    assert len(read_catalog(conn, "one").tables) == 1
 
     assert len(counted) == 2 * many
 
@@ -242,4 +243,4 @@ def test_a_publication_is_known_by_its_oid(conn, writer):
 
     assert publication.read_publication(conn, "p").oid != first.oid
     assert publication.read_publication(conn, "nobody's") is None
-    assert catalog.published_tables(conn, "nobody's") == []
+    assert read_catalog(conn, "nobody's").tables == ()

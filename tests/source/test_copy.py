@@ -16,6 +16,7 @@ from penstock.engine.order import Resources
 from penstock.errors import SourceError
 from penstock.jobs.plans import CopyRange
 from penstock.source import catalog, copy, slot
+from penstock.source.catalog_snapshot import read_catalog
 from penstock.source.session import SourceSession
 from penstock.values.lake_types import describe
 from tests.source.conftest import copied
@@ -25,7 +26,9 @@ from tests.values.rendering import same
 
 
 def planned(conn: SourceSession, publication: str = "p", range_bytes: int = 1 << 20) -> list[CopyRange]:
-    tables = [catalog.with_filter(conn, publication, table) for table in catalog.published_tables(conn, publication)]
+    tables = [
+        catalog.with_filter(conn, publication, table) for table in read_catalog(conn, publication, sizes=True).tables
+    ]
     return copy.plan_ranges(tables, range_bytes=range_bytes, folder="shop/copies/1")
 
 

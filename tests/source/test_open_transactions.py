@@ -4,6 +4,7 @@ import psycopg
 import pytest
 
 from penstock.source import catalog, server_info, session, slot
+from penstock.source.catalog_snapshot import read_catalog
 from tests.source.conftest import decoded, inserted, window
 
 
@@ -36,7 +37,7 @@ def sent(source, conn) -> list[str | None]:
 
 def seen(conn) -> int:
     """Look at the publication as capture does, and return the bound of what was written before."""
-    assert "t" in {table.name for table in catalog.published_tables(conn, "p", sizes=False)}
+    assert "t" in {table.name for table in read_catalog(conn, "p").tables}
     bound = server_info.sight(conn).xid
     assert bound is not None
     return bound
@@ -124,7 +125,7 @@ def test_membership_is_another_one_after_a_table_left_and_came_back(conn, writer
     writer.execute("alter publication p add table only t, m, tables in schema a")
 
     def members() -> dict[str, tuple[str, ...]]:
-        return {table.name: table.membership for table in catalog.published_tables(conn, "p", sizes=False)}
+        return {table.name: table.membership for table in read_catalog(conn, "p").tables}
 
     first = members()
     assert set(first) == {"published", "t", "m_1", "u"}
@@ -142,7 +143,7 @@ def test_membership_is_another_one_after_a_table_left_and_came_back(conn, writer
 def test_a_publication_of_all_tables_has_members(conn, writer):
     writer.execute("create table t (id int primary key); create publication p for all tables")
 
-    (table,) = catalog.published_tables(conn, "p", sizes=False)
+    (table,) = read_catalog(conn, "p").tables
 
     assert table.membership == ("all tables",)
     assert not catalog.members(conn, "p")[table.oid].listed
@@ -156,3 +157,19 @@ def test_a_role_without_privileges_sees_who_is_waited_for(conn, writer, other, n
     with session.connect(new_role("reader"), what="test") as reader:
         assert waiting_for(reader, bound) == {other.info.backend_pid}
         assert server_info.sight(reader).xid > bound
+
+
+def test_only_a_transaction_that_was_rolled_back_or_is_yet_to_come_is_known_to_be_undone(conn, writer):
+    def xid() -> int:
+        return int(writer.execute("select pg_current_xact_id()::text::bigint").fetchone()[0])
+
+    committed = xid()
+    writer.execute("begin")
+    aborted = xid()
+    writer.execute("rollback; begin")
+    open_ = xid()
+
+    found = [server_info.why_undone(conn, each) for each in (3, committed, open_, aborted, open_ + 1, open_ + 1000)]
+    writer.execute("rollback")
+
+    assert found == [None, None, None, "it was rolled back", *["it has not been given out yet"] * 2]

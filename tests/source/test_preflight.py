@@ -11,10 +11,9 @@ import pytest
 
 from penstock.conditions import CONDITIONS
 from penstock.shapes.ddl_message import VERSION
-from penstock.source import catalog, publication, session, slot
+from penstock.source import catalog, preflight, publication, session, slot
 from penstock.source.ddl_trigger import DdlTrigger
 from penstock.source.preflight import publication_rules, server_rules, table_rules
-from penstock.source.preflight import run as preflight
 from penstock.source.preflight.asked import Asked, gather_facts
 from penstock.source.preflight.findings import TEXTS, Finding, Level, Note
 from stack.servers.postgres import Database, Server

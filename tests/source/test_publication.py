@@ -4,7 +4,8 @@ import pytest
 
 from penstock.errors import ConfigError, SourceError
 from penstock.shapes import row_identity
-from penstock.source import catalog, catalog_snapshot, publication, refusals, session
+from penstock.source import catalog, publication, refusals, session
+from penstock.source.catalog_snapshot import read_catalog
 from tests.source.conftest import connection_to, pipeline
 
 SHOP = """
@@ -40,7 +41,7 @@ def test_it_is_made_from_the_patterns_through_the_roots_and_for_each_table_only(
     assert (found.via_root, found.all_tables, found.generated) == (True, False, False)
     assert (found.insert, found.update, found.delete, found.truncate) == (True,) * 4
     assert members(shop) == {"shop.Order", "shop.events"}
-    assert [table.name for table in catalog.published_tables(conn, "penstock_shop")] == ["Order", "events"]
+    assert [table.name for table in read_catalog(conn, "penstock_shop", sizes=True).tables] == ["Order", "events"]
 
 
 def test_a_partition_alone_is_published_as_itself(conn, shop):
@@ -198,7 +199,7 @@ def test_a_role_that_does_not_own_the_tables_is_named(shop, new_role):
 
 
 def test_the_statements_for_a_dba_do_the_same(conn, shop):
-    tables = catalog_snapshot.read_catalog(conn, "none", patterns=pipeline("shop.*").tables).chosen
+    tables = read_catalog(conn, "none", patterns=pipeline("shop.*").tables).chosen
 
     shop.execute(publication.create_statement("by hand", tables[:1]))
     shop.execute(publication.add_statement("by hand", tables[1:]))

@@ -8,7 +8,8 @@ from psycopg import sql
 
 from penstock.conditions import Directive
 from penstock.errors import SourceError
-from penstock.source import catalog, leaf_rows, session, slot
+from penstock.source import leaf_rows, session, slot
+from penstock.source.catalog_snapshot import read_catalog
 from penstock.source.copy import plan_ranges, read_range
 from penstock.source.reading import EndedError, TableError, reading, require_same, unplannable
 from penstock.source.text_rows import rendered
@@ -67,14 +68,14 @@ def reader(writer, new_role):
 
 def test_what_an_owner_makes_a_read_run_writes_nothing_and_sees_no_more_than_the_reader(source, conn, writer, reader):
     folded(writer, EVIL)
-    (table,) = catalog.published_tables(conn, "p")
+    (table,) = read_catalog(conn, "p", sizes=True).tables
     with slot.create_exporting(source, "s", timeout=30) as exported:
         before = slot.read_slot(conn, "s").confirmed
         rows = copied(reader, plan_ranges([table], range_bytes=1 << 20, folder="c"), exported)
         with rendered(reader, seconds=60, snapshot_name=exported.snapshot_name) as texts:
             part = [block.num_rows for block in texts.rows([("s", "a")], ["id", "v"], where="id > 1")]
         with leaf_rows.looking(reader, what="look") as looks:
-            sent = looks.inspect(leaf_rows.only_sent, table.leaves[0], ())
+            sent = looks.only_sent(table.leaves[0], ())
     assert (rows.num_rows, part, sent) == (3, [2], False)
     made = "select to_regclass('s.loot') is null, count(*) from pg_publication_tables where pubname = 'p'"
     assert writer.execute(made).fetchall() == [(True, 1)]
@@ -102,7 +103,7 @@ def test_settings_that_a_function_has_changed_are_no_ones_after_a_read(writer, r
 def test_a_read_whose_settings_a_function_has_changed_is_none(source, writer, reader):
     folded(writer, SETTING)
     with session.connect(source, what="test") as conn:
-        (table,) = catalog.published_tables(conn, "p")
+        (table,) = read_catalog(conn, "p", sizes=True).tables
         with slot.export_snapshot(source) as exported, pytest.raises(TableError) as caught:
             copied(reader, plan_ranges([table], range_bytes=1 << 20, folder="c"), exported)
     assert "DateStyle" in str(caught.value)
@@ -122,16 +123,16 @@ def test_a_function_without_an_end_is_ended_as_its_tables_own_trouble(conn, writ
     ):
         reads.execute("select count(*) from s.a")
     found = unplannable(conn, reader, [("s", "a"), ("s", "b")], what="copy")
-    a, b = (table.leaves[0] for table in catalog.published_tables(conn, "p"))
+    a, b = (table.leaves[0] for table in read_catalog(conn, "p", sizes=True).tables)
     with leaf_rows.looking(reader, what="look") as looks:
-        seen = [looks.inspect(leaf_rows.only_sent, leaf, ()) for leaf in (a, b)]
+        seen = [looks.only_sent(leaf, ()) for leaf in (a, b)]
     with leaf_rows.looking(reader, what="look") as looks:
-        seen.append(looks.inspect(leaf_rows.only_sent, b, ()))
+        seen.append(looks.only_sent(b, ()))
 
     assert caught.value.slug == "source-timeout"
     assert [(heap, error.slug) for heap, error in found.items()] == [(("s", "a"), "planning-failed")]
     assert "s.f(integer)" in found["s", "a"].message
-    assert seen == [None, None, True]  # of the same table no other leaf is asked, of another one it is
+    assert seen == [False, False, True]  # of the same table no other leaf is asked, of another one it is
     left = "select count(*) from pg_stat_activity where usename = %s and state = 'active'"
     assert writer.execute(left, [reader.user]).fetchone() == (0,)
 
@@ -166,7 +167,7 @@ def test_a_range_of_a_copy_that_does_not_end_is_ended_as_its_tables_own_trouble(
 ):
     monkeypatch.setattr("penstock.source.reading._GRACE_SECONDS", 1)
     folded(writer, ENDLESS)
-    (table,) = catalog.published_tables(conn, "p")
+    (table,) = read_catalog(conn, "p", sizes=True).tables
     (whole,) = plan_ranges([table], range_bytes=1 << 20, folder="c")
     with slot.export_snapshot(source) as exported, pytest.raises(TableError) as caught:
         list(read_range(reader, whole, snapshot_name=exported.snapshot_name, batch_bytes=1000, seconds=1))
@@ -188,7 +189,7 @@ def test_a_table_whose_queries_fail_when_they_are_planned_is_copied_by_its_name_
     source, conn, writer, reader
 ):
     writer.execute(UNACCENT)
-    (table,) = catalog.published_tables(conn, "p")
+    (table,) = read_catalog(conn, "p", sizes=True).tables
     heap = ("s", "a")
     plain = unplannable(conn, reader, [heap], what="copy")
     ranges = plan_ranges([table], range_bytes=1, folder="c", plain=plain)

@@ -5,7 +5,8 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from penstock.source import catalog, copy, server_info, slot
+from penstock.source import copy, server_info, slot
+from penstock.source.catalog_snapshot import read_catalog
 from tests.source.conftest import copied, decoded, inserted, window
 
 SAMPLES = {
@@ -174,7 +175,7 @@ def test_copy_and_stream_agree_on_every_type(source, conn, writer, samples):
     rounds = make_table(writer, samples)
     streamed = inserted(decoded(window(source, server_info.position(conn).flushed)))
     with slot.export_snapshot(source) as exported:
-        ranges = copy.plan_ranges(catalog.published_tables(conn, "p"), range_bytes=1 << 20, folder="f")
+        ranges = copy.plan_ranges(read_catalog(conn, "p", sizes=True).tables, range_bytes=1 << 20, folder="f")
         rows = copied(source, ranges, exported).to_pylist()
 
     assert len(rows) == len(streamed) == rounds + 1

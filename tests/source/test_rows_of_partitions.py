@@ -10,8 +10,9 @@ import pytest
 from penstock.engine.bounds import within
 from penstock.engine.order import Column, Layout, MergeOrder
 from penstock.shapes import partition_bounds
-from penstock.source import catalog, key_range
+from penstock.source import catalog
 from penstock.source.session import SourceSession
+from penstock.source.text_rows import outside_bound
 
 COLUMNS = (Column("a", "int", (1,)), Column("b", "string", (2,)), Column("d", "date", (3,)))
 ORDER = MergeOrder(COLUMNS, (), (), (), Layout(""))
@@ -102,7 +103,7 @@ def test_bounds_hold_the_rows_that_the_server_puts_into_their_partitions(
 
 def at_the_server(writer: psycopg.Connection, bounds: list[partition_bounds.Bound]) -> set[tuple[object, ...]]:
     """Return the rows that the server finds within the bounds."""
-    inside = " or ".join(f"not ({key_range.outside_bound(bound)})" for bound in bounds) or "false"
+    inside = " or ".join(f"not ({outside_bound(bound)})" for bound in bounds) or "false"
     return set(writer.execute(f"select a, b, d::text from root where {inside}").fetchall())
 
 

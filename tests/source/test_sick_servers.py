@@ -10,8 +10,7 @@ import pytest
 from penstock.config.connections import Connection
 from penstock.errors import SourceError
 from penstock.lsn import Lsn
-from penstock.source import publication, server_info, session, slot
-from penstock.source.preflight import run as preflight
+from penstock.source import preflight, publication, server_info, session, slot
 from penstock.source.server_errors import translating
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Server

@@ -327,7 +327,7 @@ def test_the_facts_of_a_slot_are_the_servers_on_every_version(conn, writer, data
         writer.execute("select pg_drop_replication_slot('physical')")
 
     assert (found.plugin, found.slot_type, found.database) == ("pgoutput", "logical", database.name)
-    assert (found.temporary, found.active, found.two_phase, found.failover, found.synced) == (False,) * 5
+    assert (found.temporary, found.active, found.two_phase, found.synced) == (False,) * 4
     assert (found.wal_status, found.invalidation, found.safe_wal_size) == ("reserved", None, None)
     assert found.catalog_xmin_age >= 0
     assert found.retained >= found.unread >= 0

@@ -86,7 +86,7 @@ def _asked(
                 "leads to the right database, and whether its role may use the schemas",
             )
         seconds = seconds_between(pipeline.capture.schedule)
-        findings = preflight.run.check(conn, pipeline, reader=reader, schedule_seconds=seconds)
+        findings = preflight.check(conn, pipeline, reader=reader, schedule_seconds=seconds)
     return pipeline, tables, [*findings, notified(pipeline.health)]
 
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from penstock.compare.pg_text import row_texts
 from penstock.shapes.partition_bounds import Bound, Condition
-from penstock.source.key_range import KeyRange
+from penstock.source.text_rows import KeyRange
 
 _BELOW = "^-| BC$"
 
@@ -30,7 +30,7 @@ def within(batch: pa.RecordBatch, part: KeyRange | None) -> pa.RecordBatch:
 
 
 def outside(batch: pa.RecordBatch, bounds: Sequence[Bound]) -> pa.RecordBatch:
-    """Return the rows of a batch that are within none of these bounds, as `key_range.outside_bound` says it to the source."""
+    """Return the rows of a batch that are within none of these bounds, as `text_rows.outside_bound` says it to the source."""
     for bound in bounds:
         inside = pc.fill_null(reduce(pc.and_kleene, (_met(batch, each) for each in bound)), False)
         batch = batch.filter(pc.invert(inside))

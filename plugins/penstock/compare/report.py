@@ -10,7 +10,7 @@ from penstock.errors import PenstockError
 from penstock.ledger.verifications import Outcome
 from penstock.lsn import Lsn
 from penstock.shapes.partition_bounds import Bound
-from penstock.source.key_range import KeyRange
+from penstock.source.text_rows import KeyRange
 from penstock.units import several
 
 

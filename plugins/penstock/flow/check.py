@@ -15,8 +15,7 @@ from penstock.flow.context import Context
 from penstock.ledger.pipelines import taken
 from penstock.ledger.table_records import TableRecord
 from penstock.shapes.mirror_column import present
-from penstock.source import session, types
-from penstock.source.preflight import run as preflight
+from penstock.source import preflight, session, types
 from penstock.source.preflight.findings import Finding
 
 __all__ = ["Finding", "check", "failures", "require"]

@@ -19,7 +19,7 @@ from psycopg import sql
 
 from penstock.config.connections import Connection
 from penstock.source.server_errors import translate, translating
-from penstock.source.session import KEEPALIVE, assert_pinned, pinning, showing
+from penstock.source.session import KEEPALIVE, pin
 
 _BATCH_BYTES = adbc_driver_postgresql.StatementOptions.BATCH_SIZE_HINT_BYTES.value
 # Without it the driver reads all of pg_type on every connection; our queries return text, bytea and integers only.
@@ -78,9 +78,7 @@ def connect_arrow(source: Connection, *, what: str, settings: Mapping[str, str])
             connection = adbc_driver_manager.AdbcConnection(database)
         with closing(connection):
             session = ArrowSession(connection, source.address)
-            session.ask(pinning(settings))
-            (shown,) = session.ask(showing())
-            assert_pinned(shown, session.place)
+            pin(session, settings)
             yield session
 
 

@@ -5,7 +5,7 @@ lock of a table: a transaction that holds one table must not keep the reading of
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -21,8 +21,6 @@ from penstock.source import types
 from penstock.source.reading import rewritten_error
 from penstock.source.session import SourceSession, composed
 from penstock.source.types import Types
-
-_PUBLISHES_GENERATED = 180_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +43,9 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """Say how a table is published: None means all columns, all rows. `filter_digest` is that of the stored expression.
+    """Say how a table is published: None means all columns but generated ones, all rows.
 
-    `listed`: whether the publication names the table by itself.
+    `filter_digest` is that of the stored expression. `listed`: whether the publication names the table by itself.
     """
 
     columns: frozenset[str] | None = None
@@ -56,27 +54,14 @@ class Published:
     listed: bool = False
 
 
-def published_tables(conn: SourceSession, publication: str, *, sizes: bool = True) -> list[SourceTable]:
-    """Read the tables of a publication, ordered by name; raises SourceError.
-
-    Without `sizes` no table is locked, not even for a moment, and no file is looked at. With them, a table that another
-    transaction holds exclusively has the size of its last ANALYZE.
-    """
-    with one_snapshot(conn):
-        return describe(conn, members(conn, publication), sizes=sizes)
-
-
-def members(conn: SourceSession, publication: str) -> dict[int, Published]:
-    """Say which tables a publication publishes, by oid, and how; raises SourceError."""
-    return _members(conn.rows("catalog/published", publication=publication))
-
-
-def members_of(conn: SourceSession, publication: str, oids: Collection[int]) -> dict[int, Published]:
-    """Say how a publication publishes these tables, as far as it does; raises SourceError."""
-    if not oids:
-        return {}
+def members(conn: SourceSession, publication: str, oids: Collection[int] | None = None) -> dict[int, Published]:
+    """Say which tables a publication publishes, of these or of all, by oid, and how; raises SourceError."""
     query = composed("catalog/published_of", published=composed("catalog/published"))
-    return _members(conn.ask(query, publication=publication, oids=list(oids)))
+    rows = conn.ask(query, publication=publication, oids=None if oids is None else list(oids))
+    return {
+        oid: Published(frozenset(columns), filter_digest, tuple(membership), listed)
+        for oid, columns, filter_digest, membership, listed in rows
+    }
 
 
 def with_filter(conn: SourceSession, publication: str, table: SourceTable) -> SourceTable:
@@ -105,16 +90,19 @@ def relations(conn: SourceSession) -> list[Relation]:
 
 
 def describe(conn: SourceSession, wanted: Mapping[int, Published], *, sizes: bool = True) -> list[SourceTable]:
-    """Read the tables with these oids, ordered by name; those that are gone are left out. Raises SourceError."""
+    """Read the tables with these oids, ordered by name; those that are gone are left out. Raises SourceError.
+
+    Without `sizes` no table is locked, not even for a moment, and no file is looked at. With them, a table that another
+    transaction holds exclusively has the size of its last ANALYZE.
+    """
     with one_snapshot(conn):
         heaps = conn.records(dict, "catalog/heaps", oids=list(wanted), sizes=sizes)
         columns = conn.records(dict, "catalog/columns", oids=list(wanted))
         known = types.read_types(conn, (column["type"] for column in columns))
         missing = missing_values(conn, (row["oid"] for row in heaps if row["kind"] == "r"))
-        generated = conn.info.server_version >= _PUBLISHES_GENERATED
     columns_of = {oid: list(rows) for oid, rows in groupby(columns, key=itemgetter("relation"))}
     tables = [
-        _table(list(rows), missing, _Columns(columns_of.get(root, []), wanted[root], known, generated))
+        _table(list(rows), columns_of.get(root, []), wanted[root], known, missing)
         for root, rows in groupby(heaps, key=itemgetter("root"))
     ]
     return sorted(tables, key=lambda table: (table.schema, table.name))
@@ -124,59 +112,53 @@ _Row = Mapping[str, Any]
 """One row of the statement `heaps`, or of `columns`: what is named as a field of the class that it becomes goes into it as it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Columns:
-    """Hold the rows of one table's columns, and what it takes to say which of them the stream carries, and as what."""
-
-    rows: Sequence[_Row]
-    published: Published
-    types: Types
-    generated: bool
-
-    def are_streamed(self, column: _Row) -> bool:
-        if column["generated"] and not (self.generated and self.published.columns is not None):
-            return False
-        return self.published.columns is None or column["name"] in self.published.columns
-
-    def column(self, row: _Row, key: Sequence[str], missing_text: str | None) -> SourceColumn:
-        found = {
-            "type": self.types.tree(row["type"], row["typmod"]),
-            "key": row["name"] in key,
-            "missing_text": missing_text,
-            "names_objects": self.types.naming(row["type"]),
-            "parts": [part.oid for part in self.types.closure([row["type"]])],
-        }
-        return record_of(SourceColumn, {**row, **found})
-
-
-def _table(rows: Sequence[_Row], missing: Mapping[int, Mapping[str, str]], columns: _Columns) -> SourceTable:
+def _table(
+    rows: Iterable[_Row],
+    columns: Iterable[_Row],
+    published: Published,
+    types: Types,
+    missing: Mapping[int, Mapping[str, str]],
+) -> SourceTable:
     """Put one table together from its rows of all statements."""
     row = next(row for row in rows if row["oid"] == row["root"])
     heaps = [leaf for leaf in rows if leaf["kind"] != "p"]
     shown = {name: text for leaf in heaps for name, text in missing.get(leaf["oid"], {}).items()}
-    streamed = [column for column in columns.rows if columns.are_streamed(column)]
-    hidden = [column for column in columns.rows if not columns.are_streamed(column)]
+    streamed, hidden = list[_Row](), list[_Row]()
+    for each in columns:
+        is_sent = not each["generated"] if published.columns is None else each["name"] in published.columns
+        (streamed if is_sent else hidden).append(each)
     # none where a column of it is generated, and so in no old row that the stream brings
     key = () if {column["name"] for column in hidden if column["generated"]} & set(row["key"]) else row["key"]
     # rows that are found by all of their columns, while a partition with an index may log less
     keyless = row["kind"] == "p" and row["identity"] == "f" and not key
     attnums = {column["name"]: column["attnum"] for column in streamed}
-    made_of = columns.types.closure(column["type"] for column in streamed)
+    made_of = types.closure(column["type"] for column in streamed)
     found = {
         "identity": row["identity"] if key or row["identity"] == "f" else "n",
         "key": key,
         "key_index": row["key_index"] if key else 0,
-        "columns": [columns.column(column, key, shown.get(column["name"])) for column in streamed],
+        "columns": [_column(column, types, key=key, missing=shown) for column in streamed],
         "hidden": {column["attnum"]: column["name"] for column in hidden},
         "leaves": [_leaf(leaf, missing.get(leaf["oid"], {}), attnums, keyless=keyless) for leaf in heaps],
-        "filter": columns.published.filter_digest,
-        "membership": columns.published.membership,
+        "filter": published.filter_digest,
+        "membership": published.membership,
         "enums": {part.oid: part.labels for part in made_of if part.kind == "e"},
         "composites": {part.oid: part.attributes for part in made_of if part.kind == "c"},
         "part_versions": {part.oid: part.versions for part in made_of if part.versions},
         "part_names": {part.oid: part.name for part in made_of if part.versions},
     }
     return record_of(SourceTable, {**row, **found})
+
+
+def _column(row: _Row, types: Types, *, key: Collection[str], missing: Mapping[str, str]) -> SourceColumn:
+    found = {
+        "type": types.tree(row["type"], row["typmod"]),
+        "key": row["name"] in key,
+        "missing_text": missing.get(row["name"]),
+        "names_objects": types.naming(row["type"]),
+        "parts": [part.oid for part in types.closure([row["type"]])],
+    }
+    return record_of(SourceColumn, {**row, **found})
 
 
 def _leaf(row: _Row, missing: Mapping[str, str], attnums: Mapping[str, int], *, keyless: bool) -> Leaf:
@@ -196,13 +178,6 @@ def missing_values(conn: SourceSession, oids: Iterable[int]) -> dict[int, dict[s
     for oid, column, text in conn.rows("catalog/missing", oids=list(oids)):
         found[oid][column] = text
     return found
-
-
-def _members(rows: Iterable[tuple[Any, ...]]) -> dict[int, Published]:
-    return {
-        oid: Published(frozenset(columns), filter_digest, tuple(membership), listed)
-        for oid, columns, filter_digest, membership, listed in rows
-    }
 
 
 @contextmanager

@@ -36,18 +36,6 @@ class Privileges:
 
 
 @dataclass(frozen=True, slots=True)
-class Stamps:
-    """Hold the digest of each published table by oid, and the oids of those that the publication names by themselves."""
-
-    by_oid: Mapping[int, str] = field(default_factory=dict)
-    listed: frozenset[int] = frozenset()
-
-    def same(self, known: Mapping[int, str]) -> frozenset[int]:
-        """Return the tables whose digest is the known one."""
-        return frozenset(oid for oid, stamp in self.by_oid.items() if known.get(oid) == stamp)
-
-
-@dataclass(frozen=True, slots=True)
 class CatalogSnapshot:
     """Hold what the catalog says of one publication, which is None where there is none of its name.
 
@@ -99,18 +87,20 @@ def read_catalog(
     """Look at a publication, and at what patterns choose; without `sizes` no table is locked, not even for a moment.
 
     Tables that have the stamps which are `known` of them are not described again.
-    Raises SourceError, ConfigError for an unreadable pattern.
+    Raises SourceError.
     """
     with catalog.one_snapshot(conn):
         facts = publication.read_publication(conn, name)
         relations = catalog.relations(conn)
-        stamps = Stamps() if known is None else read_stamps(conn, name)
-        unchanged = stamps.same(known or {})
+        stamps, unchanged = dict[int, str](), frozenset[int]()
         if known is None:
             members = catalog.members(conn, name)
             listed = frozenset(oid for oid, published in members.items() if published.listed)
         else:
-            members, listed = catalog.members_of(conn, name, stamps.by_oid.keys() - unchanged), stamps.listed
+            stamps, listed = _read_stamps(conn, name)
+            unchanged = frozenset(oid for oid, stamp in stamps.items() if known.get(oid) == stamp)
+            other = stamps.keys() - unchanged
+            members = catalog.members(conn, name, other) if other else {}
         choice = choose(relations, patterns) if patterns else None
         chosen = {relation.oid for relation in choice.chosen} if choice else set()
         missing = chosen - members.keys() - unchanged
@@ -127,12 +117,12 @@ def read_catalog(
         owned=frozenset(each.oid for each in rights if each.owned),
         refused={oid: each for oid, each in refused.items() if oid in missing},
         unchanged=unchanged,
-        stamps=stamps.by_oid,
+        stamps=stamps,
     )
 
 
-def read_stamps(conn: SourceSession, publication: str) -> Stamps:
-    """Return the digests of the tables that a publication publishes; raises SourceError."""
+def _read_stamps(conn: SourceSession, publication: str) -> tuple[dict[int, str], frozenset[int]]:
+    """Return the digest of each published table by oid, and the oids of those that the publication names by themselves."""
     members = conn.ask(
         composed("catalog/member_stamps", published=composed("catalog/published")), publication=publication
     )
@@ -155,7 +145,7 @@ def read_stamps(conn: SourceSession, publication: str) -> Stamps:
         if oid in found
         for rows, leaves, used in [found[oid]]
     }
-    return Stamps(stamps, frozenset(oid for oid, _, listed in members if listed))
+    return stamps, frozenset(oid for oid, _, listed in members if listed)
 
 
 def _types(known: Types, used: tuple[int, ...], made_of: dict[tuple[int, ...], str]) -> str:

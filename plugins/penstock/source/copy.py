@@ -15,7 +15,7 @@ from penstock.contract.schema import copy_schema
 from penstock.jobs.plans import CopyRange
 from penstock.landing.layout import copy_file
 from penstock.shapes.source_table import Leaf, SourceTable
-from penstock.source.arrow import ArrowSession, connect_arrow
+from penstock.source.arrow import connect_arrow
 from penstock.source.reading import BACKEND, Heap, bounded, of_one_table, require_same
 from penstock.source.session import BEGIN, composed, taking
 from penstock.source.text_rows import rendered
@@ -27,6 +27,8 @@ _SETTINGS = {
     "lock_timeout": "10s",
     "max_parallel_workers_per_gather": "0",  # the plan says how many connections read at once; each is one process
 }
+_Ends = tuple[int, int | None]
+"""The first block of a range, and the one after its last, None for an open end."""
 
 
 def plan_ranges(
@@ -39,21 +41,14 @@ def plan_ranges(
     (foreign, unlogged) are left out.
     """
     return [
-        _range(
-            table,
-            leaf,
-            first,
-            last,
-            copy_file(folder, f"{table.oid}-{part:05d}"),
-            plain=(leaf.schema, leaf.name) in plain,
-        )
+        _range(table, leaf, ends, copy_file(folder, f"{table.oid}-{part:05d}"), plain=_name(leaf) in plain)
         for table in tables
-        for part, (leaf, first, last) in enumerate(_cuts(table, range_bytes, plain))
+        for part, (leaf, ends) in enumerate(_cuts(table, range_bytes, plain))
     ]
 
 
 def read_range(
-    source: Connection, range_: CopyRange, *, snapshot_name: str, batch_bytes: int, seconds: int, what: str = "copy"
+    source: Connection, range_: CopyRange, *, snapshot_name: str, batch_bytes: int, seconds: int
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of one range that the snapshot sees, in a copy's schema, in batches of about `batch_bytes`.
 
@@ -64,19 +59,21 @@ def read_range(
     """
     schema = copy_schema(range_.columns, dict(range_.typed))
     if range_.plain:
-        with rendered(source, seconds=seconds, snapshot_name=snapshot_name, what=what) as texts, of_one_table():
+        with rendered(source, seconds=seconds, snapshot_name=snapshot_name, what="copy") as texts, of_one_table():
             for block in texts.rows([_heap(range_)], range_.columns):
                 for batch in block.to_batches():
                     yield _rows(batch, schema, range_)
             require_same(texts.session, [_heap(range_)])
         return
     settings = {**_SETTINGS, "statement_timeout": f"{seconds}s"}
-    with connect_arrow(source, what=what, settings=settings) as session:
+    with connect_arrow(source, what="copy", settings=settings) as session:
         (backend,) = session.ask(BACKEND)
         session.run(BEGIN)
         session.run(taking(snapshot_name))
         with of_one_table(), bounded(source, backend, seconds):
-            for batch in session.stream(range_query(range_, _own_casts(session, range_)), batch_bytes):
+            schema_name, table_name = map(sql.Literal, _heap(range_))
+            casts = session.ask(composed("copy/text_casts", schema=schema_name, table=table_name))
+            for batch in session.stream(range_query(range_, [name for (name,) in casts]), batch_bytes):
                 yield _rows(batch, schema, range_)
             require_same(session, [_heap(range_)])
 
@@ -96,9 +93,7 @@ def range_query(range_: CopyRange, own_casts: Sequence[str]) -> sql.Composed:
     """Compose the query of one range; `own_casts` names the columns whose type has a cast to text of its own."""
     typed = dict(range_.typed)
     values = [
-        _widened(column)
-        if column in range_.reals and column not in typed
-        else _value(column, typed.get(column), column in own_casts)
+        _value(column, typed.get(column), is_real=column in range_.reals, has_own_cast=column in own_casts)
         for column in range_.columns
     ]
     values = values or [sql.SQL("null::text").format()]
@@ -109,25 +104,18 @@ def range_query(range_: CopyRange, own_casts: Sequence[str]) -> sql.Composed:
     )
 
 
-def _value(column: str, lake_type: str | None, has_own_cast: bool) -> sql.Composed:
-    """Compose a value in the type whose binary form is read, where there is one; rendering it would cost the server more."""
-    binary = describe(lake_type).binary if lake_type else None
-    if binary is None:
-        return _text(column, has_own_cast)
-    return sql.SQL("{}::{}").format(sql.Identifier(column), sql.SQL(binary))
-
-
-def _widened(column: str) -> sql.Composed:
-    """Compose the text of a `real` as a double: read as either it is the value, also after the column became a double."""
-    return sql.SQL("{}::float8::text").format(sql.Identifier(column))
-
-
-def _text(column: str, has_own_cast: bool) -> sql.Composed:
-    """Compose the text that the type's output function gives, as decoding sends it."""
-    if not has_own_cast:
-        return sql.SQL("{}::text").format(sql.Identifier(column))
-    # format() calls the output function itself; `is distinct from null`, because a row of nulls `is null`
-    return sql.SQL("case when {0} is distinct from null then format('%s', {0}) end").format(sql.Identifier(column))
+def _value(column: str, lake_type: str | None, *, is_real: bool, has_own_cast: bool) -> sql.Composed:
+    """Compose a value in the type whose binary form is read, else the text that the type's output function gives, as decoding sends it."""
+    name, binary = sql.Identifier(column), describe(lake_type).binary if lake_type else None
+    if binary is not None:  # rendering it would cost the server more
+        return sql.SQL("{}::{}").format(name, sql.SQL(binary))
+    if is_real and lake_type is None:
+        # as a double: read as either it is the value, also after the column became a double
+        return sql.SQL("{}::float8::text").format(name)
+    if has_own_cast:
+        # format() calls the output function itself; `is distinct from null`, because a row of nulls `is null`
+        return sql.SQL("case when {0} is distinct from null then format('%s', {0}) end").format(name)
+    return sql.SQL("{}::text").format(name)
 
 
 def _where(range_: CopyRange) -> sql.Composable:
@@ -140,11 +128,6 @@ def _where(range_: CopyRange) -> sql.Composable:
         # the server's own text of the publication's row filter
         conditions.append(sql.SQL("(") + sql.SQL(range_.where) + sql.SQL(")"))
     return sql.SQL(" where ") + sql.SQL(" and ").join(conditions) if conditions else sql.SQL("")
-
-
-def _own_casts(session: ArrowSession, range_: CopyRange) -> list[str]:
-    schema, table = sql.Literal(range_.relation_schema), sql.Literal(range_.relation_name)
-    return [name for (name,) in session.ask(composed("copy/text_casts", schema=schema, table=table))]
 
 
 def _rows(batch: pa.RecordBatch, schema: pa.Schema, range_: CopyRange) -> pa.RecordBatch:
@@ -163,23 +146,22 @@ def _rows(batch: pa.RecordBatch, schema: pa.Schema, range_: CopyRange) -> pa.Rec
     )
 
 
-def _cuts(table: SourceTable, range_bytes: int, plain: Container[Heap]) -> Iterator[tuple[Leaf, int, int | None]]:
+def _name(leaf: Leaf) -> Heap:
+    return leaf.schema, leaf.name
+
+
+def _cuts(table: SourceTable, range_bytes: int, plain: Container[Heap]) -> Iterator[tuple[Leaf, _Ends]]:
     for leaf in table.leaves:
         if leaf.kind == "r" and leaf.persistence == "p":
-            whole = (leaf.schema, leaf.name) in plain
-            yield from ((leaf, *ends) for ends in ([(0, None)] if whole else _block_ranges(leaf, range_bytes)))
+            is_whole = not leaf.ranged or not leaf.blocks or _name(leaf) in plain
+            # of equal size: a short last range would leave connections idle while the others end
+            ranges = 1 if is_whole else min(leaf.blocks, -(-leaf.bytes // range_bytes))
+            firsts = [leaf.blocks * each // ranges for each in range(ranges)]
+            yield from ((leaf, ends) for ends in zip(firsts, [*firsts[1:], None], strict=True))
 
 
-def _block_ranges(leaf: Leaf, range_bytes: int) -> list[tuple[int, int | None]]:
-    if not leaf.ranged or not leaf.blocks:
-        return [(0, None)]
-    # of equal size: a short last range would leave connections idle while the others end
-    ranges = min(leaf.blocks, -(-leaf.bytes // range_bytes))
-    firsts = [leaf.blocks * each // ranges for each in range(ranges)]
-    return list(zip(firsts, [*firsts[1:], None], strict=True))
-
-
-def _range(table: SourceTable, leaf: Leaf, first: int, last: int | None, path: str, *, plain: bool) -> CopyRange:
+def _range(table: SourceTable, leaf: Leaf, ends: _Ends, path: str, *, plain: bool) -> CopyRange:
+    first, last = ends
     return CopyRange(
         oid=table.oid,
         relation_schema=leaf.schema,

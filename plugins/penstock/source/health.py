@@ -4,7 +4,7 @@ A role sees what it may: what is hidden from it is listed in `unseen`, with the 
 thing that changes the source here is `drop_unmoved`, which drops the very slot that was judged or nothing.
 """
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from penstock.lsn import Lsn
@@ -21,26 +21,14 @@ _WAL_DIRECTORY = "the size of the WAL directory (grant pg_monitor)"
 
 
 @dataclass(frozen=True, slots=True)
-class SlotStats:
-    """Say what decoding has cost a slot since its statistics began, in bytes."""
-
-    slot: str
-    spill_bytes: int
-    total_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Hold what else bears on the slots; sizes in bytes, `at` is the server's clock."""
+    """Hold what else bears on the slots; `at` is the server's clock."""
 
     at: datetime
     slots_taken: int
     senders_taken: int
     standby_feedback: bool
     primary_slot_name: str | None
-    syncs_slots: bool | None
-    max_wal_size: int
-    wal_segment_size: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +43,6 @@ class SourceHealth:
     around: Surroundings
     flushed: Lsn
     slots: tuple[SlotFacts, ...]
-    stats: dict[str, SlotStats]
     transactions: tuple[OpenTransaction, ...]
     wal_directory: int | None
     unseen: tuple[str, ...]
@@ -71,7 +58,6 @@ def read_health(conn: SourceSession, *, publication: str, trigger: bool = False)
         around=conn.record(Surroundings, "health/surroundings"),
         flushed=server_info.flushed(conn),
         slots=tuple(slot.all_slots(conn)),
-        stats={stats.slot: stats for stats in conn.records(SlotStats, "health/slot_stats")},
         transactions=tuple(server_info.open_now(conn, limit=_TRANSACTIONS)),
         wal_directory=conn.row("health/wal_directory")[0] if wal_directory else None,
         unseen=(*([] if others_activity else [_ACTIVITY]), *([] if wal_directory else [_WAL_DIRECTORY])),
@@ -85,15 +71,4 @@ def drop_unmoved(conn: SourceSession, judged: SlotFacts) -> bool:
 
     Raises SourceError("slot-in-use") when another session took it in that very moment.
     """
-    return bool(
-        conn.rows(
-            "health/drop_unmoved_slot",
-            slot=judged.name,
-            slot_type=judged.slot_type,
-            plugin=judged.plugin,
-            database=judged.database,
-            restart=judged.restart,
-            confirmed=judged.confirmed,
-            inactive_since=judged.inactive_since,
-        )
-    )
+    return bool(conn.rows("health/drop_unmoved_slot", **asdict(judged)))

@@ -13,96 +13,48 @@ from typing import TYPE_CHECKING
 
 from penstock.config.model import Patterns
 from penstock.config.validators import TABLE_PATTERN
-from penstock.errors import ConfigError
 
 if TYPE_CHECKING:  # DAG files read patterns, and no catalog
     from penstock.source.catalog import Relation
 
 _PATTERN = re.compile(TABLE_PATTERN)
 _EVERYTHING = "*.*"
+"""The pattern that is never misspelt: the tables of an empty database are yet to come."""
 _NOT_TABLES = {"v": "a view", "m": "a materialised view", "f": "a foreign table"}
 _NOT_LOGGED = {"u": "an unlogged table", "t": "a temporary table"}
 
 
 @dataclass(frozen=True, slots=True)
-class Pattern:
-    """Match tables by schema and name."""
-
-    text: str
-    schema: re.Pattern[str]
-    name: re.Pattern[str]
-
-    @classmethod
-    def parse(cls, text: str) -> Pattern:
-        """Read one pattern; raises ConfigError("config-invalid")."""
-        match = _PATTERN.fullmatch(text)
-        if match is None:
-            raise ConfigError(
-                "config-invalid",
-                f"expected a pattern schema.table such as public.* or public.orders, got {text!r} instead; "
-                'a name that holds a dot, a star or a quote is written in double quotes: public."a.b"',
-            )
-        return cls(text, _name_pattern(match, "schema"), _name_pattern(match, "table"))
-
-    @property
-    def is_open(self) -> bool:
-        """Return whether it names every table there is, and so is never misspelt: those of an empty database are yet to come."""
-        return self.text == _EVERYTHING
-
-    def names(self, schema: str, name: str) -> bool:
-        """Return whether the pattern names this schema and table."""
-        return bool(self.schema.fullmatch(schema) and self.name.fullmatch(name))
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """Name something that a pattern matches and logical decoding does not carry."""
-
-    schema: str
-    name: str
-    reason: str
-
-    @property
-    def qualified(self) -> str:
-        """Name it for a message."""
-        return f"{self.schema}.{self.name}"
-
-
-@dataclass(frozen=True, slots=True)
 class Choice:
-    """Hold what the patterns choose.
+    """Hold what the patterns choose, and with the reason what they match and logical decoding does not carry.
 
     `unmatched_include` and `unmatched_exclude` are patterns that had no effect, but `*.*` is none of them; `inseparable` are partitions that a
     pattern excludes although their partitioned table is chosen, which carries their rows all the same.
     """
 
     chosen: tuple[Relation, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[tuple[Relation, str], ...]
     unmatched_include: tuple[str, ...]
     unmatched_exclude: tuple[str, ...]
     inseparable: tuple[Relation, ...]
 
 
 def choose(relations: Sequence[Relation], tables: Patterns) -> Choice:
-    """Hold the patterns of a pipeline against the source's relations; raises ConfigError for an unreadable pattern."""
-    include = [Pattern.parse(text) for text in tables.include]
-    exclude = [Pattern.parse(text) for text in tables.exclude]
-    is_wanted = chosen_by(tables)
+    """Hold the patterns of a pipeline against the source's relations."""
+    is_wanted, is_excluded = chosen_by(tables), named_by(tables.exclude)
     wanted = [relation for relation in relations if is_wanted(relation.schema, relation.name)]
     fit = [relation for relation in wanted if _unfit(relation) is None]
     covered = _below({relation.oid for relation in fit}, relations)
     return Choice(
         chosen=tuple(relation for relation in fit if relation.oid not in covered),
         left_out=tuple(
-            LeftOut(relation.schema, relation.name, reason)
+            (relation, reason)
             for relation in wanted
             if (reason := _unfit(relation)) is not None and relation.oid not in covered
         ),
-        unmatched_include=tuple(each.text for each in include if not (each.is_open or _names_any(each, fit))),
-        unmatched_exclude=tuple(each.text for each in exclude if not _names_any(each, relations)),
-        inseparable=tuple(
-            each for each in relations if each.oid in covered and _named(exclude, each.schema, each.name)
-        ),
+        unmatched_include=tuple(each for each in tables.include if each != _EVERYTHING and not _has_effect(each, fit)),
+        unmatched_exclude=tuple(each for each in tables.exclude if not _has_effect(each, relations)),
+        inseparable=tuple(each for each in relations if each.oid in covered and is_excluded(each.schema, each.name)),
     )
 
 
@@ -112,29 +64,31 @@ def in_pattern(name: str) -> str:
 
 
 def chosen_by(tables: Patterns) -> Callable[[str, str], bool]:
-    """Return a function that says whether patterns choose a table, given by schema and name; raises ConfigError."""
-    include = [Pattern.parse(text) for text in tables.include]
-    exclude = [Pattern.parse(text) for text in tables.exclude]
-
-    def chosen(schema: str, name: str) -> bool:
-        return _named(include, schema, name) and not _named(exclude, schema, name)
-
-    return chosen
+    """Return a function that says whether patterns choose a table, given by schema and name."""
+    is_included, is_excluded = named_by(tables.include), named_by(tables.exclude)
+    return lambda schema, name: is_included(schema, name) and not is_excluded(schema, name)
 
 
-def _named(patterns: Iterable[Pattern], schema: str, name: str) -> bool:
-    return any(pattern.names(schema, name) for pattern in patterns)
+def named_by(patterns: Iterable[str]) -> Callable[[str, str], bool]:
+    """Return a function that says whether one of the patterns names a table, given by schema and name."""
+    # a NUL between the two: no name has one
+    regexes = [re.compile(_PATTERN.sub(_regex, each)) for each in patterns]
+    return lambda schema, name: any(each.fullmatch(f"{schema}\0{name}") for each in regexes)
 
 
-def _name_pattern(match: re.Match[str], part: str) -> re.Pattern[str]:
-    quoted = match[f"{part}_quoted"]
-    if quoted is not None:
-        return re.compile(re.escape(quoted.replace('""', '"')))
-    return re.compile(".*".join(map(re.escape, match[part].split("*"))), re.DOTALL)
+def _regex(pattern: re.Match[str]) -> str:
+    """Return the regular expression of a whole pattern."""
+    parts = []
+    for part in ("schema", "table"):
+        quoted = pattern[f"{part}_quoted"]
+        words = pattern[part].split("*") if quoted is None else [quoted.replace('""', '"')]
+        parts.append("[^\0]*".join(map(re.escape, words)))
+    return "\0".join(parts)
 
 
-def _names_any(pattern: Pattern, relations: Iterable[Relation]) -> bool:
-    return any(pattern.names(relation.schema, relation.name) for relation in relations)
+def _has_effect(pattern: str, relations: Iterable[Relation]) -> bool:
+    is_named = named_by([pattern])
+    return any(is_named(relation.schema, relation.name) for relation in relations)
 
 
 def _unfit(relation: Relation) -> str | None:

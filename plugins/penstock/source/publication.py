@@ -6,6 +6,7 @@ tomorrow included. A publication of ours carries a comment that says so.
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import LiteralString
 
 from psycopg import sql
 
@@ -87,26 +88,24 @@ def drop(conn: SourceSession, publication: str) -> None:
 
 def drop_statement(publication: str) -> str:
     """Return the statement that `drop` runs."""
-    return sql.SQL("drop publication {}").format(sql.Identifier(publication)).as_string(None)
+    return _statement("drop publication {}", publication)
 
 
 def add_statement(publication: str, tables: Iterable[SourceTable]) -> str:
     """Return the statement that adds tables to the publication, for whoever owns both."""
-    return (
-        sql.SQL("alter publication {} add table {}").format(sql.Identifier(publication), _list(tables)).as_string(None)
-    )
+    return _statement("alter publication {} add table {}", publication, _list(tables))
 
 
 def remove_statement(publication: str, tables: Iterable[SourceTable | Relation]) -> str:
     """Return the statement that takes tables out of the publication, for its owner."""
-    composed = sql.SQL("alter publication {} drop table {}").format(sql.Identifier(publication), _list(tables))
-    return composed.as_string(None)
+    return _statement("alter publication {} drop table {}", publication, _list(tables))
 
 
 def alter(conn: SourceSession, statement: str) -> None:
     """Run one of these statements, which waits for a table's lock no longer than a moment; raises SourceError."""
     with translating(conn.place), conn.transaction():
-        _alter(conn, statement)
+        conn.execute(sql.SQL("set local lock_timeout = {}").format(sql.Literal(_LOCK_TIMEOUT)))
+        conn.execute(statement.encode())
 
 
 def add(conn: SourceSession, publication: str, tables: Collection[SourceTable]) -> None:
@@ -116,13 +115,13 @@ def add(conn: SourceSession, publication: str, tables: Collection[SourceTable]) 
     """
     oids = {table.oid for table in tables}
     with translating(conn.place), conn.transaction():
-        _alter(conn, add_statement(publication, tables))
+        alter(conn, add_statement(publication, tables))
         refusals.require_none(each for each in refusals.read_refusals(conn, publication) if each.table_oid in oids)
 
 
 def no_match(choice: Choice) -> str:
     """Say which patterns match no table, and what they match instead."""
-    instead = ", ".join(f"{each.qualified} is {each.reason}" for each in choice.left_out)
+    instead = ", ".join(f"{each.qualified} is {reason}" for each, reason in choice.left_out)
     return (
         f"expected every pattern of tables.include to match a table, got none for {', '.join(choice.unmatched_include)}"
         + (f" ({instead})" if instead else "")
@@ -147,18 +146,17 @@ def _create(conn: SourceSession, pipeline: Pipeline) -> int:
         return conn.record(PublicationFacts, "publication/publication", publication=pipeline.publication).oid
 
 
-def _alter(conn: SourceSession, statement: str) -> None:
-    conn.execute(sql.SQL("set local lock_timeout = {}").format(sql.Literal(_LOCK_TIMEOUT)))
-    conn.execute(statement.encode())
-
-
 def create_statement(publication: str, tables: Iterable[SourceTable], publish: Sequence[str] = CHANGES) -> str:
     """Return the statement that makes the publication, for whoever owns the tables."""
     narrowed = sql.SQL("" if set(publish) == set(CHANGES) else "publish = {}, ").format(", ".join(publish))
     listed = _list(tables)
     members = sql.SQL("for table {} ").format(listed) if listed.as_string(None) else sql.SQL("")
-    statement = sql.SQL("create publication {} {}with ({}publish_via_partition_root = true)")
-    return statement.format(sql.Identifier(publication), members, narrowed).as_string(None)
+    text: LiteralString = "create publication {} {}with ({}publish_via_partition_root = true)"
+    return _statement(text, publication, members, narrowed)
+
+
+def _statement(text: LiteralString, publication: str, *parts: sql.Composable) -> str:
+    return sql.SQL(text).format(sql.Identifier(publication), *parts).as_string(None)
 
 
 def _list(tables: Iterable[SourceTable | Relation]) -> sql.Composed:

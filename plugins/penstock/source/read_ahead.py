@@ -9,21 +9,19 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from itertools import islice
-from secrets import token_hex
 from threading import Event, Lock, Thread
 from time import monotonic
 
 import pyarrow as pa
-from psycopg import sql
 
 from penstock.config.connections import Connection
 from penstock.config.model import Capture
 from penstock.errors import SourceError
 from penstock.lsn import Lsn
-from penstock.source import peek
-from penstock.source.arrow import ArrowSession, connect_arrow
+from penstock.source import peek, slot
+from penstock.source.arrow import connect_arrow
 from penstock.source.peek import Request
-from penstock.source.session import SourceSession, composed
+from penstock.source.session import SourceSession
 
 SPARE_SLOTS = 2
 """So many slots are left to others."""
@@ -94,16 +92,18 @@ class ReadAhead:
                 close()
 
     def _read(self) -> Iterator[pa.BinaryArray]:
-        copy, settings = f"penstock_ahead_{token_hex(8)}", peek.settings(self._limits)
+        settings = peek.settings(self._limits)
         with connect_arrow(self._source, what="read-ahead", settings=settings) as session:
             if not peek.was_always_there(session, self.request):
                 raise self._refused("a publication that is older than what is decoded")
-            _copy(session, self.request.slot, copy, self.from_lsn)
-            with closing(peek.large(self._source, self.request, "read-ahead", settings)) as large:
+            with (
+                slot.copied(session, self.request.slot) as copy,
+                closing(peek.large(self._source, self.request, "read-ahead", settings)) as large,
+            ):
+                if (reached := slot.advance(session, copy, self.from_lsn)) != self.from_lsn:
+                    raise self._refused(f"a copy of slot {self.request.slot} at {self.from_lsn}, not {reached},")
                 own, batch_bytes = replace(self.request, slot=copy), self._limits.batch_bytes
                 yield from peek.with_large(session, own, batch_bytes, self._apart(large), self._source)
-            # the end of its session drops it as well, but some time later
-            session.ask(composed("read_ahead/drop_copy", copy=sql.Literal(copy)))
 
     def _apart(self, large: Iterator[pa.BinaryArray]) -> Iterator[pa.BinaryArray]:
         """Yield the large messages, which the slot itself gives, once it stands where the window begins."""
@@ -122,16 +122,3 @@ def has_room(conn: SourceSession) -> bool:
     """Return whether the server has slots to spare; raises SourceError."""
     (spare,) = conn.row("read_ahead/spare_slots")
     return bool(spare > SPARE_SLOTS)
-
-
-def _copy(session: ArrowSession, slot: str, copy: str, position: Lsn) -> None:
-    """Copy a slot for the session, and move the copy on. Twice, as a slot is confirmed: its restart point follows then."""
-    session.ask(composed("read_ahead/copy_slot", slot=sql.Literal(slot), copy=sql.Literal(copy)))
-    advance = composed("read_ahead/advance_copy", copy=sql.Literal(copy), position=sql.Literal(str(position)))
-    for _ in range(2):
-        ((reached,),) = session.ask(advance)
-    if Lsn.parse(reached) != position:
-        raise SourceError(
-            "source-error",
-            f"expected the copy of slot {slot} at {position}, got {reached} instead; the window is not read ahead",
-        )

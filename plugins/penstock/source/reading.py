@@ -15,7 +15,6 @@ empty (PostgreSQL documentation, "Caveats" of MVCC): whether that has happened i
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from threading import Timer
 
 import psycopg
@@ -25,7 +24,7 @@ from penstock.config.connections import Connection
 from penstock.errors import SourceError
 from penstock.source.arrow import ArrowSession
 from penstock.source.server_errors import shown, translate
-from penstock.source.session import SourceSession, assert_pinned, composed, connect, showing
+from penstock.source.session import SourceSession, composed, connect, require_pinned
 
 Heap = tuple[str, str]
 """Schema and name of a relation that holds rows."""
@@ -117,8 +116,7 @@ def require_same(session: SourceSession | ArrowSession, heaps: Sequence[Heap]) -
 
     Ask after reading: from then on the lock of the transaction lets no other session do that. Raises SourceError.
     """
-    (shown,) = session.ask(showing())
-    assert_pinned(shown, session.place)  # a function may have set what names mean, and how values are written
+    require_pinned(session)  # a function may have set what names mean, and how values are written
     schemas, names = (sql.Literal([heap[part] for heap in heaps]) for part in (0, 1))
     for schema, name in session.ask(composed("reading/rewritten", schemas=schemas, names=names)):
         raise rewritten_error((schema, name))
@@ -131,13 +129,6 @@ def rewritten_error(heap: Heap) -> TableError:
         f"expected {'.'.join(heap)} to keep the file that the snapshot knows until it is read, but it was "
         "truncated, rewritten, renamed or dropped: read it under a later snapshot",
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Evaluated:
-    schema: str
-    name: str
-    functions: list[str]
 
 
 def unplannable(conn: SourceSession, reader: Connection, heaps: Sequence[Heap], *, what: str) -> dict[Heap, TableError]:
@@ -168,8 +159,8 @@ def generated(conn: SourceSession, heap: Heap, columns: Sequence[str]) -> bool:
 def _evaluated(conn: SourceSession, heaps: Sequence[Heap]) -> dict[Heap, list[str]]:
     """Return those with expressions that the planner evaluates, with the users' functions in them."""
     schemas, names = [schema for schema, _ in heaps], [name for _, name in heaps]
-    found = conn.records(_Evaluated, "reading/expressions", schemas=schemas, names=names)
-    return {(each.schema, each.name): each.functions for each in found}
+    found = conn.rows("reading/expressions", schemas=schemas, names=names)
+    return {(schema, name): functions for schema, name, functions in found}
 
 
 def _plan(reader: Connection, conn: SourceSession, heap: Heap, functions: Sequence[str]) -> None:

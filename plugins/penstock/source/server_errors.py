@@ -158,13 +158,13 @@ _UNSPOKEN = "a message that may quote a row's values and is not shown; it is in 
 
 def translate(error: BaseException, place: str) -> SourceError:
     """Return a driver's error as one of our kinds; `place` says where the source is, without a secret."""
-    rule = _rule(error, _state(error), _primary(error))
+    rule = _rule(error)
     return SourceError(rule.slug, f"expected {place} {rule.expected}, got: {_shown(error, rule)}; {rule.next_step}")
 
 
 def shown(error: BaseException) -> str:
     """Return what the server said, as far as it may be repeated, with its SQLSTATE."""
-    return _shown(error, _rule(error, _state(error), _primary(error)))
+    return _shown(error, _rule(error))
 
 
 @contextmanager
@@ -186,7 +186,8 @@ def _shown(error: BaseException, rule: Rule) -> str:
     return f"{said} ({state})" if state else said
 
 
-def _rule(error: BaseException, state: str | None, said: str) -> Rule:
+def _rule(error: BaseException) -> Rule:
+    state, said = _state(error), _primary(error)
     for rule in RULES:
         if any(states.fullmatch(state or "") and text.search(said) for states, text in rule.patterns):
             return rule

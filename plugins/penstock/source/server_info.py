@@ -61,17 +61,10 @@ class Sight:
     xid: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Fate:
-    """Hold what became of a transaction: not given out yet, or its status (None where that is too long ago to be known)."""
-
-    future: bool
-    status: str | None
-
-
-def fate(conn: SourceSession, xid: int) -> Fate:
-    """Ask what became of a transaction of a 64-bit id; raises SourceError."""
-    return conn.record(Fate, "server_info/fate", xid=xid)
+def why_undone(conn: SourceSession, xid: int) -> str | None:
+    """Say why a transaction of a 64-bit id cannot have been committed, None where it was, or may have been; raises SourceError."""
+    why: str | None = conn.row("server_info/undone", xid=xid)[0]
+    return why
 
 
 def sight(conn: SourceSession) -> Sight:

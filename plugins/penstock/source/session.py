@@ -4,11 +4,13 @@ Many settings leak into the bytes of decoding and of casts: a role, a database o
 them. They are set on each fresh connection and read back. Nothing is pooled or reused.
 """
 
+from __future__ import annotations
+
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import psycopg
 from psycopg import sql
@@ -20,6 +22,9 @@ from penstock.errors import SourceError
 from penstock.lsn import Lsn
 from penstock.source.server_errors import translating
 from penstock.sql import load
+
+if TYPE_CHECKING:
+    from penstock.source.arrow import ArrowSession
 
 PINNED = {
     "client_encoding": "UTF8",
@@ -137,11 +142,10 @@ def connect(source: Connection, *, what: str, statement_timeout: int = 60, lock_
     return session
 
 
-def pin(session: SourceSession, settings: Mapping[str, str]) -> None:
+def pin(session: SourceSession | ArrowSession, settings: Mapping[str, str]) -> None:
     """Set the pinned settings and `settings`, and read the pinned ones back; raises SourceError."""
-    session.run(pinning(settings))
-    (shown,) = session.ask(showing())
-    assert_pinned(shown, session.place)
+    session.ask(pinning(settings))
+    require_pinned(session)
 
 
 def pinning(settings: Mapping[str, str]) -> sql.Composed:
@@ -163,19 +167,15 @@ def pinning(settings: Mapping[str, str]) -> sql.Composed:
     )
 
 
-def showing() -> sql.Composed:
-    """Compose the statement that shows the pinned settings, in their order."""
-    shown = (sql.SQL("pg_catalog.current_setting({})").format(sql.Literal(name)) for name in PINNED)
-    return sql.SQL("select {}").format(sql.SQL(", ").join(shown))
-
-
-def assert_pinned(shown: tuple[object, ...], place: str) -> None:
-    """Raise SourceError unless the server shows what was set."""
+def require_pinned(session: SourceSession | ArrowSession) -> None:
+    """Raise SourceError unless the server shows the pinned settings as they were set."""
+    settings = (sql.SQL("pg_catalog.current_setting({})").format(sql.Literal(name)) for name in PINNED)
+    (shown,) = session.ask(sql.SQL("select {}").format(sql.SQL(", ").join(settings)))
     for (name, wanted), got in zip(PINNED.items(), shown, strict=True):
         if got != wanted:
             raise SourceError(
                 "source-error",
-                f"expected {place} to take {name} = {wanted!r} for the session, got {got!r} instead; "
+                f"expected {session.place} to take {name} = {wanted!r} for the session, got {got!r} instead; "
                 "connect to the server itself: a pooler between us may refuse or reset settings",
             )
 

@@ -5,12 +5,15 @@ first position. That snapshot lives until its connection ends or takes another c
 ordinary transaction exports one. Source: PostgreSQL documentation, "Streaming Replication Protocol".
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from secrets import token_hex
 from threading import Timer
+from typing import TYPE_CHECKING
 
 from psycopg import sql
 
@@ -19,10 +22,11 @@ from penstock.errors import SourceError
 from penstock.lsn import Lsn
 from penstock.source import server_info
 from penstock.source.server_errors import translating
-from penstock.source.session import BEGIN, SourceSession, connect, pinning, taking
+from penstock.source.session import BEGIN, SourceSession, composed, connect, pinning, taking
 
-_SNAPSHOT_OPTION = {True: "(SNAPSHOT 'export')", False: "EXPORT_SNAPSHOT"}
-_OPTION_LISTS = 150_000  # the version that brought the parentheses
+if TYPE_CHECKING:
+    from penstock.source.arrow import ArrowSession
+
 _NO_LIMITS = {"statement_timeout": "0", "lock_timeout": "0"}
 _CANCEL_SECONDS = 10
 
@@ -32,7 +36,8 @@ class SlotFacts:
     """Hold what the server shows of one slot; columns that a version does not have are None or False.
 
     `retained` and `unread` are bytes of WAL up to the flushed position: what the slot keeps, and what it has not
-    confirmed. `invalidation` names why a slot can never be read again.
+    confirmed. `invalidation` names why a slot can never be read again. `spill_bytes` and `total_bytes` are what decoding has
+    cost since its statistics began, None where there are none.
     """
 
     name: str
@@ -50,10 +55,11 @@ class SlotFacts:
     two_phase: bool
     invalidation: str | None
     inactive_since: datetime | None
-    failover: bool
     synced: bool
     retained: int | None
     unread: int | None
+    spill_bytes: int | None = None
+    total_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,19 +77,19 @@ class Exported:
 
 
 @contextmanager
-def create_exporting(source: Connection, slot: str, *, timeout: int, what: str = "bootstrap") -> Iterator[Exported]:
+def create_exporting(source: Connection, slot: str, *, timeout: int) -> Iterator[Exported]:
     """Create a permanent pgoutput slot and hold the snapshot of its first position.
 
     Raises SourceError: "slot-creation-blocked" (after `timeout` seconds, naming who blocks; no slot is left),
     "slot-exists", "no-free-slot". The slot stays when the block inside fails.
     """
-    with closing(SourceSession.open(source, f"penstock:{what}", replication="database")) as conn:
+    with closing(SourceSession.open(source, "penstock:bootstrap", replication="database")) as conn:
         conn.run(pinning(_NO_LIMITS))
         lsn, name = _create(conn, source, slot, timeout)
         try:
-            snapshot = _text_of(source, name, what)
+            snapshot = _text_of(source, name)
         except BaseException:
-            with connect(source, what=what) as dropping:
+            with connect(source, what="bootstrap") as dropping:
                 drop(dropping, slot)
             raise
         yield Exported(lsn, name, snapshot, conn)
@@ -126,28 +132,29 @@ def all_slots(conn: SourceSession) -> list[SlotFacts]:
     return conn.records(SlotFacts, "slot/slots", slot=None)
 
 
-def advance(conn: SourceSession, slot: str, lsn: Lsn) -> Lsn:
+def advance(session: SourceSession | ArrowSession, slot: str, lsn: Lsn) -> Lsn:
     """Confirm everything up to `lsn` and return the position that the server says the slot has then.
 
     Twice: one call frees only the WAL up to the first restart point that it meets. Raises SourceError.
     """
-    conn.rows("slot/advance", slot=slot, lsn=lsn)
-    (confirmed,) = conn.row("slot/advance", slot=slot, lsn=lsn)
-    return Lsn(confirmed)
+    statement = composed("slot/advance", slot=sql.Literal(slot), lsn=sql.Literal(str(lsn)))
+    for _ in range(2):
+        ((confirmed,),) = session.ask(statement)
+    return Lsn.parse(confirmed)
 
 
 @contextmanager
-def copied(conn: SourceSession, slot: str) -> Iterator[str]:
+def copied(session: SourceSession | ArrowSession, slot: str) -> Iterator[str]:
     """Lend a temporary copy of a slot, which stands where the slot does; an error ends it, as the session's end. Raises SourceError."""
     copy = f"penstock_copy_{token_hex(8)}"
-    conn.rows("slot/copy_slot", slot=slot, copy=copy)
+    session.ask(composed("slot/copy_slot", slot=sql.Literal(slot), copy=sql.Literal(copy)))
     yield copy
-    drop(conn, copy)
+    drop(session, copy)
 
 
-def drop(conn: SourceSession, slot: str) -> None:
+def drop(session: SourceSession | ArrowSession, slot: str) -> None:
     """Drop a slot; raises SourceError("slot-in-use" | "slot-missing")."""
-    conn.rows("slot/drop_slot", slot=slot)
+    session.ask(composed("slot/drop_slot", slot=sql.Literal(slot)))
 
 
 def drop_statement(slot: str) -> str:
@@ -162,9 +169,13 @@ def _create(
     # its client has gone: so we keep the time, and cancel on every way out but success.
     alarm = Timer(timeout, conn.cancel_safe, kwargs={"timeout": _CANCEL_SECONDS})
     alarm.start()
+    # a snapshot is exported where nothing else is said; 15 has other words to say it than 14
+    made = sql.SQL("CREATE_REPLICATION_SLOT {} {} LOGICAL pgoutput").format(
+        sql.Identifier(slot), sql.SQL("TEMPORARY" if temporary else "")
+    )
     try:
         with translating(conn.place):
-            row = conn.execute(_create_statement(slot, conn.info.server_version, temporary)).fetchone()
+            row = conn.execute(made).fetchone()
     except SourceError as error:
         if error.slug == "source-timeout":  # cancelled
             raise _blocked(source, slot, timeout) from None
@@ -177,11 +188,6 @@ def _create(
         alarm.join()
     _, consistent_point, name, _ = row or ("", "", "", "")
     return Lsn.parse(consistent_point), name
-
-
-def _create_statement(slot: str, version: int, temporary: bool) -> sql.Composed:
-    kind, option = "TEMPORARY LOGICAL" if temporary else "LOGICAL", _SNAPSHOT_OPTION[version >= _OPTION_LISTS]
-    return sql.SQL(f"CREATE_REPLICATION_SLOT {{}} {kind} pgoutput {option}").format(sql.Identifier(slot))
 
 
 def _blocked(source: Connection, slot: str, timeout: int) -> SourceError:
@@ -197,7 +203,7 @@ def _blocked(source: Connection, slot: str, timeout: int) -> SourceError:
     )
 
 
-def _text_of(source: Connection, snapshot_name: str, what: str) -> str:
-    with closing(connect(source, what=what)) as conn, conn.snapshot(snapshot_name):
+def _text_of(source: Connection, snapshot_name: str) -> str:
+    with closing(connect(source, what="bootstrap")) as conn, conn.snapshot(snapshot_name):
         (text,) = conn.row("slot/snapshot")
     return str(text)

@@ -38,7 +38,7 @@ SERVER = ServerFacts(
     idle_slot_timeout=0,
     output_plugins=None,
 )
-AROUND = Surroundings(NOW, 1, 0, False, None, None, GIB, 16 * MIB)
+AROUND = Surroundings(NOW, 1, 0, False, None)
 OWN = SlotFacts(
     name="penstock_shop",
     plugin="pgoutput",
@@ -55,7 +55,6 @@ OWN = SlotFacts(
     two_phase=False,
     invalidation=None,
     inactive_since=None,
-    failover=False,
     synced=False,
     retained=2000,
     unread=1000,
@@ -110,7 +109,7 @@ def lake_facts(keys: Any = None, **changes: Any) -> HealthInput:
 def facts(*slots: SlotFacts, rules: Health | None = None, **changes: Any) -> SlotInput:
     """A check that saw these slots; changes of the server, its surroundings or the whole."""
     server, around = (_changed(known, changes) for known in (SERVER, AROUND))
-    source = _changed(SourceHealth(server, around, FLUSHED, slots, {}, (), None, ()), changes)
+    source = _changed(SourceHealth(server, around, FLUSHED, slots, (), None, ()), changes)
     whole = SlotInput(
         pipeline=SHOP if rules is None else SHOP.model_copy(update={"health": rules}),
         at=NOW,

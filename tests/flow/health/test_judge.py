@@ -17,9 +17,9 @@ from penstock.flow.health.judge import LAKE_RULES, RULES
 from penstock.ledger.health import Finding
 from penstock.ledger.windows import WindowPace
 from penstock.lsn import Lsn
-from penstock.source.health import SlotStats
 from penstock.source.refusals import Refusal
 from penstock.source.server_info import OpenTransaction
+from penstock.source.slot import SlotFacts
 from tests.flow.health.cases import (
     GIB,
     MIB,
@@ -193,11 +193,11 @@ def test_an_old_catalog_xmin_is_reported(age: int, level: str | None) -> None:
 
 
 def test_decoding_by_way_of_the_disk_is_reported_when_it_is_much() -> None:
-    def stats(spilled: int) -> dict[str, SlotStats]:
-        return {OWN.name: SlotStats(OWN.name, spilled, 100 * MIB)}
+    def spilled(size: int) -> SlotFacts:
+        return replace(OWN, spill_bytes=size, total_bytes=100 * MIB)
 
-    assert levels(verdict(OWN, stats=stats(10))) == {}
-    assert levels(verdict(OWN, stats=stats(70 * MIB))) == {"decoding-spills": "warn"}
+    assert levels(verdict(spilled(10))) == {}
+    assert levels(verdict(spilled(70 * MIB))) == {"decoding-spills": "warn"}
 
 
 def test_a_paused_capture_is_worse_the_more_waits() -> None:

@@ -1,7 +1,7 @@
 -- Looked at and dropped in one statement: only the very slot that was judged, where it stood, if no session uses it.
 select pg_drop_replication_slot(s.slot_name)
 from pg_replication_slots s
-where s.slot_name = %(slot)s
+where s.slot_name = %(name)s
   and not s.active
   and s.slot_type = %(slot_type)s
   and s.plugin::text is not distinct from %(plugin)s::text

@@ -4,7 +4,4 @@ select
   (select count(*)::int from pg_replication_slots) as slots_taken,
   (select count(*)::int from pg_stat_replication) as senders_taken,
   current_setting('hot_standby_feedback') = 'on' as standby_feedback,
-  nullif(current_setting('primary_slot_name'), '') as primary_slot_name,
-  current_setting('sync_replication_slots', true) = 'on' as syncs_slots,
-  pg_size_bytes(current_setting('max_wal_size')) as max_wal_size,
-  pg_size_bytes(current_setting('wal_segment_size')) as wal_segment_size
+  nullif(current_setting('primary_slot_name'), '') as primary_slot_name

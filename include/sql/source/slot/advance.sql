@@ -1,1 +1,1 @@
-select end_lsn from pg_replication_slot_advance(%(slot)s, %(lsn)s)
+select end_lsn::text from pg_replication_slot_advance({slot}, {lsn}::pg_lsn)

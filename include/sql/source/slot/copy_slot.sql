@@ -1,2 +1,2 @@
 -- For this session only.
-select from pg_copy_logical_replication_slot(%(slot)s, %(copy)s, true)
+select slot_name::text from pg_copy_logical_replication_slot({slot}, {copy}, true)

@@ -19,11 +19,13 @@ select
     case when to_jsonb(s) ->> 'conflicting' = 'true' then 'conflicting' end
   ) as invalidation,
   (to_jsonb(s) ->> 'inactive_since')::timestamptz as inactive_since,
-  coalesce(to_jsonb(s) ->> 'failover' = 'true', false) as failover,
   coalesce(to_jsonb(s) ->> 'synced' = 'true', false) as synced,
   (w.flushed - s.restart_lsn)::bigint as retained,
-  (w.flushed - s.confirmed_flush_lsn)::bigint as unread
+  (w.flushed - s.confirmed_flush_lsn)::bigint as unread,
+  t.spill_bytes::bigint as spill_bytes,
+  t.total_bytes::bigint as total_bytes
 from pg_replication_slots s
+left join pg_stat_replication_slots t on t.slot_name = s.slot_name
 cross join (
   select case when pg_is_in_recovery() then pg_last_wal_replay_lsn() else pg_current_wal_flush_lsn() end
 ) as w (flushed)

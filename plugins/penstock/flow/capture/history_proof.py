@@ -49,10 +49,11 @@ def objection(ctx: Context, conn: SourceSession, known: ActivePipeline) -> Sourc
 
 def _is_behind(ctx: Context, conn: SourceSession, known: ActivePipeline, found: SourceState) -> bool:
     """Return whether the slot is behind the ledger; raise SourceError where anything speaks against continuing."""
-    behind = slot_check.judge(known, found) is not None
+    behind = slot_check.is_behind(known, found)
     slot_check.provable(known, found)
-    if (xid := ctx.ledger.windows.newest_xid(ctx.name)) is not None:
-        slot_check.same_past(xid, server_info.fate(conn, xid), known.position)
+    xid = ctx.ledger.windows.newest_xid(ctx.name)
+    if xid is not None and (why := server_info.why_undone(conn, xid)):
+        raise HistoryError.of(f"transaction {xid}, which is staged before {known.position}, to be committed", why)
     return behind
 
 

@@ -14,7 +14,7 @@ from penstock.ledger.records import ActivePipeline, WindowRecord
 from penstock.lsn import Lsn
 from penstock.source import publication, server_info, slot
 from penstock.source.publication import PublicationFacts
-from penstock.source.server_info import Fate, ServerFacts
+from penstock.source.server_info import ServerFacts
 from penstock.source.session import SourceSession
 from penstock.source.slot import SlotFacts
 
@@ -65,11 +65,11 @@ def read_rest(
     return SourceState(*found, published.oid if published else None, flushed)
 
 
-def judge(known: ActivePipeline, found: SourceState) -> Lsn | None:
-    """Return the position to which the slot must first be advanced, or None; raise SourceError to halt."""
+def is_behind(known: ActivePipeline, found: SourceState) -> bool:
+    """Return whether the slot must first be advanced to where the ledger is; raise SourceError to halt."""
     _same_server(known, found)
     same_publication(known, found.publication_oid)
-    return _position(known, found, _usable_slot(known, found.slot))
+    return _place(known, found, _usable_slot(known, found.slot)) < known.position
 
 
 def provable(known: ActivePipeline, found: SourceState) -> None:
@@ -111,20 +111,13 @@ def same_window(window: WindowRecord, digest: str) -> None:
         )
 
 
-def same_past(xid: int, fate: Fate, position: Lsn) -> None:
-    """Raise SourceError("source-changed") unless the newest transaction that was landed is one of the source's past."""
-    if fate.future or fate.status == "aborted":
-        came = "it has not been given out yet" if fate.future else "it was rolled back"
-        raise HistoryError.of(f"transaction {xid}, which is staged before {position}, to be committed", came)
-
-
 def judge_again(known: ActivePipeline, before: SourceState, now: SourceState) -> None:
     """Raise SourceError unless the source stands after a peek as it did before: then the window is whole.
 
     A slot never moves back by itself, and a new one begins beyond the ledger. So one that stands where it stood was not
     moved while it was read. `restart` may grow by the peek itself; where it shrank, the slot was replaced by an older one.
     """
-    behind = judge(known, now) is not None
+    behind = is_behind(known, now)
     if behind or (before.restart is not None and now.restart is not None and now.restart < before.restart):
         raise SourceError(
             "slot-in-use",
@@ -188,7 +181,8 @@ def _usable_slot(known: ActivePipeline, found: SlotFacts | None) -> Lsn:
     return found.confirmed
 
 
-def _position(known: ActivePipeline, found: SourceState, confirmed: Lsn) -> Lsn | None:
+def _place(known: ActivePipeline, found: SourceState, confirmed: Lsn) -> Lsn:
+    """Return where the slot stands, at the ledger's position at most, which the source has reached."""
     if found.flushed < known.position:
         # a standby may replay from an earlier place when it starts again, and then it has the same history
         refused = SourceError if found.server.in_recovery else HistoryError
@@ -203,4 +197,4 @@ def _position(known: ActivePipeline, found: SourceState, confirmed: Lsn) -> Lsn 
             f"expected slot {known.slot} at {known.position}, got {confirmed}; another session consumed the "
             f"{confirmed - known.position} bytes of WAL between: recover by copying the tables again",
         )
-    return known.position if confirmed < known.position else None
+    return confirmed

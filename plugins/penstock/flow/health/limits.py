@@ -69,7 +69,7 @@ def _limit(level: Warn | Critical, budget: int | None, name: str) -> int:
 
 def sample(source: SourceHealth, slot: SlotFacts, own: bool, last: SlotSample | None) -> SlotSample:
     """Return what is remembered of one slot."""
-    at, stats = source.around.at, source.stats.get(slot.name)
+    at = source.around.at
     return SlotSample(
         at=at,
         slot=slot.name,
@@ -79,8 +79,8 @@ def sample(source: SourceHealth, slot: SlotFacts, own: bool, last: SlotSample | 
         flushed_lsn=source.flushed,
         inactive_since=_inactive_since(at, slot, last),
         unchanged_since=last.unchanged_since if last and _stands(slot, last) else at,
-        spill_bytes=stats.spill_bytes if stats else None,
-        total_bytes=stats.total_bytes if stats else None,
+        spill_bytes=slot.spill_bytes,
+        total_bytes=slot.total_bytes,
         **fields_of(slot, _AS_SHOWN),
     )
 

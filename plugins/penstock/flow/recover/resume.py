@@ -23,7 +23,8 @@ from penstock.ledger.records import PipelineRecord
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
 from penstock.shapes.plan import plan
-from penstock.source import catalog, publication, session
+from penstock.source import publication, session
+from penstock.source.catalog_snapshot import read_catalog
 
 _LANDING = ("landing-file-missing", "landing-version")
 
@@ -144,8 +145,7 @@ def _changed(ctx: Context, record: TableRecord) -> str | None:
     if record.left_lsn is not None:
         return None
     with session.connect(ctx.source, what=f"{ctx.name}:resume") as conn:
-        published = catalog.published_tables(conn, ctx.pipeline.publication, sizes=False)
-    now = next((table for table in published if table.oid == record.oid), None)
+        now = read_catalog(conn, ctx.pipeline.publication).by_oid.get(record.oid)
     reason = plan(record, now, policy=added_only(ctx, now)).reason
     return f"meanwhile {reason}: resync it instead" if reason and not needs_copy(record.remedy) else reason
 

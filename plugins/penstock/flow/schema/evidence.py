@@ -98,7 +98,7 @@ def _has_all(ctx: Context, now: SourceTable, xid: int, rows: int) -> bool:
     if not now.changes_silently:
         return True
     with leaf_rows.looking(ctx.reader, what=f"{ctx.name}:look") as look:
-        found = [look.inspect(leaf_rows.refilled, leaf, xid) for leaf in now.leaves if leaf.kind == "r"]
+        found = [look.refilled(leaf, xid) for leaf in now.leaves if leaf.kind == "r"]
     return sum(each or 0 for each in found) == rows and None not in found
 
 
@@ -139,7 +139,7 @@ def _rewritten_as_logged(
         return frozenset(kept)
     with leaf_rows.looking(ctx.reader, what=f"{ctx.name}:look") as rows:
         for oid, each in full.items():
-            if rows.inspect(leaf_rows.holds_row_of, leaves[oid], each.writer, each.command):
+            if rows.holds_row_of(leaves[oid], each.writer, each.command):
                 kept.add(oid)
     return frozenset(kept)
 
@@ -157,7 +157,7 @@ def emptied(ctx: Context, case: OpenTable, explained: Set[int]) -> dict[int, str
     if not open_:
         return {}
     with leaf_rows.looking(ctx.reader, what=f"{ctx.name}:look") as rows:
-        found = {leaf.oid: rows.inspect(leaf_rows.empty_in, leaf) for leaf in open_}
+        found = {leaf.oid: rows.empty_in(leaf) for leaf in open_}
     return {oid: snapshot for oid, snapshot in found.items() if snapshot is not None}
 
 

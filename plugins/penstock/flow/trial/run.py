@@ -105,12 +105,12 @@ def try_files(ctx: Context, files: Sequence[Path], scratch: Scratch) -> Trial:
         else:
             place = _named_server(ctx, scratch.connection, needs)
         ours = scratch.connection is None
-        made = stack.enter_context(database.scratch_database(place, needs, ours=ours))
+        user, admin = stack.enter_context(database.scratch_database(place, needs, ours=ours))
         ctx.progress("building the source's schema in a scratch database")
-        complaints = _build(ctx, scratch, tools, made.user)
-        with connect(made.admin) as conn:
+        complaints = _build(ctx, scratch, tools, user)
+        with connect(admin) as conn:
             token, said = snapshots.listen(ctx, conn)
-        with connect(made.user) as conn:
+        with connect(user) as conn:
             if publication.read_publication(conn, ctx.pipeline.publication) is None:
                 publication.ensure(conn, ctx.pipeline)
             version = server_info.read_server(conn).version
@@ -118,11 +118,11 @@ def try_files(ctx: Context, files: Sequence[Path], scratch: Scratch) -> Trial:
         notes += said
         notes += _checked(source, before.found, complaints, dumped=not scratch.schema_files)
         ctx.progress(f"running {', '.join(file.name for file in files)}")
-        notes += [f"passed over: {error}" for error in scratch_files.run(tools, made.user, files)]
-        with connect(made.user) as conn:
+        notes += [f"passed over: {error}" for error in scratch_files.run(tools, user, files)]
+        with connect(user) as conn:
             after = snapshots.take_snapshot(ctx, conn, hindrance)
-            blank = snapshots.blank(made.user, before.found, after.found)
-        with connect(made.admin) as conn:
+            blank = snapshots.blank(user, before.found, after.found)
+        with connect(admin) as conn:
             log = snapshots.read_log(conn, token)
     tables = outcomes(Migration(ctx, before.found, after.found, after.alteration, blank, log))
     notes += snapshots.left_to_owner(ctx, before, after)

@@ -21,11 +21,10 @@ from penstock.ledger.table_records import TableRecord
 from penstock.ledger.verifications import KeyShare
 from penstock.shapes import partition_bounds
 from penstock.shapes.source_table import SourceTable
-from penstock.source import catalog, catalog_snapshot, key_range
-from penstock.source.key_range import KeyRange
+from penstock.source import catalog, catalog_snapshot
 from penstock.source.reading import TableError, of_one_table, require_same
 from penstock.source.slot import Exported, export_snapshot
-from penstock.source.text_rows import rendered
+from penstock.source.text_rows import KeyRange, outside_bound, rendered
 
 TRIES = 3
 """So often a table is compared as it is now that is truncated or rewritten before it is read."""
@@ -178,7 +177,7 @@ def compared(table: SourceTable, record: TableRecord, sent: Collection[str]) -> 
     names = {column.attnum: column.name for column in table.columns}
     kept = [each.bound for each in record.accepted.kept]
     bounds = [partition_bounds.named(bound, names) for bound in kept if partition_bounds.found_in_lake(bound)]
-    where = [f"({each})" for each in (table.where, *map(key_range.outside_bound, bounds)) if each]
+    where = [f"({each})" for each in (table.where, *map(outside_bound, bounds)) if each]
     lacking = unpromised(sent, keyed=bool(table.key))
     return ComparedTable(
         schema=table.schema,

@@ -19,9 +19,10 @@ from penstock.flow.verify.compare import Chosen, known_tables
 from penstock.ledger.table_records import TableRecord
 from penstock.ledger.verifications import KeyShare, Mode
 from penstock.shapes.source_table import SourceTable
-from penstock.source import catalog, session
-from penstock.source.key_range import LeadingKey, leading_keys
-from penstock.source.patterns import Pattern
+from penstock.source import session
+from penstock.source.catalog_snapshot import read_catalog
+from penstock.source.patterns import named_by
+from penstock.source.text_rows import LeadingKey, leading_keys
 from penstock.values.lake_types import mapping
 
 _SAMPLED_ROWS = 1_000_000
@@ -36,8 +37,8 @@ def selected(ctx: Context, names: Sequence[str]) -> list[TableRecord]:
     known = known_tables(ctx)
     if names:
         return require_named(known, names)
-    patterns = [Pattern.parse(text) for text in ctx.pipeline.verify.tables]
-    return [record for record in known if any(pattern.names(record.schema, record.name) for pattern in patterns)]
+    is_named = named_by(ctx.pipeline.verify.tables)
+    return [record for record in known if is_named(record.schema, record.name)]
 
 
 def choose(ctx: Context, lake: LakeReader, names: Sequence[str], mode: Mode) -> list[Chosen]:
@@ -71,7 +72,7 @@ class _Sample:
 
     def chosen(self) -> Iterator[Chosen]:
         with session.connect(self.ctx.source, what=f"{self.ctx.name}:verify") as conn:
-            tables = {table.oid: table for table in catalog.published_tables(conn, self.ctx.pipeline.publication)}
+            tables = read_catalog(conn, self.ctx.pipeline.publication, sizes=True).by_oid
             keys = leading_keys(conn, tables)
         shares = self.ctx.ledger.verifications.key_shares(self.ctx.name)
         for record in self.records if self.by_name else ():

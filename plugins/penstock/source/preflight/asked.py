@@ -26,33 +26,18 @@ WANTED = {
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """Hold what our role may do on the server, and how many WAL senders are taken."""
+    """Hold who a session is of and where it leads, what the role may do, and how many WAL senders are taken.
+
+    `beyond` is what it may do besides reading tables.
+    """
 
     name: str
-    replication: bool
-    superuser: bool
     database: str
     started: str
+    replication: bool
     create_in_database: bool
     senders: int
-
-
-@dataclass(frozen=True, slots=True)
-class Reader:
-    """Hold who reads tables, where that connection leads, and what the role may do besides."""
-
-    name: str
-    database: str
-    started: str
     beyond: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class ForeignRows:
-    """Name what writes rows of another server, into this relation, or anywhere where that is not known."""
-
-    writer: str
-    relation: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +46,7 @@ class Asked:
 
     `ddl_trigger` is the event trigger, None where the pipeline does not ask for it. `reader` is the role that reads tables,
     None where the pipeline names none; `reads` is what it may do, or else our role. `unpinned` are settings that we may not
-    change: role, name, value.
+    change: role, name, value. `foreign` names what writes rows of another server, and the relation, None where that is not known.
     `own` is the pipeline's slot and `publication` its publication, if they exist; `own_slot` says that the slot is
     known to be ours. `wanted` are the tables that the patterns choose; `tables` those that are published, or would be.
     `refused` says by oid which of them refuse the application's updates or deletes once they are published.
@@ -80,9 +65,9 @@ class Asked:
     wanted: Sequence[SourceTable]
     tables: Sequence[SourceTable]
     privileges: Sequence[Privileges]
-    foreign: Sequence[ForeignRows] = ()
+    foreign: Sequence[tuple[str, int | None]] = ()
     ddl_trigger: DdlTrigger | None = None
-    reader: Reader | None = None
+    reader: Role | None = None
     reads: Sequence[Privileges] = ()
     unpinned: Sequence[tuple[str, str, str]] = ()
     refused: Mapping[int, Sequence[Refusal]] = field(default_factory=dict)
@@ -109,7 +94,7 @@ def gather_facts(
     own_slot: bool,
 ) -> Asked:
     """Ask the source all that the rules need; raises SourceError."""
-    role = conn.record(Role, "preflight/role")
+    role = conn.record(Role, "preflight/role", other=None)
     slots = slot.all_slots(conn)
     found = catalog_snapshot.read_catalog(conn, pipeline.publication, patterns=pipeline.tables)
     wanted = found.chosen
@@ -136,10 +121,10 @@ def gather_facts(
         wanted=wanted,
         tables=tables,
         privileges=conn.records(Privileges, "preflight/privileges", oids=oids),
-        reader=reader.record(Reader, "preflight/reader", role=role.name) if reader else None,
+        reader=reader.record(Role, "preflight/role", other=role.name) if reader else None,
         reads=(reader or conn).records(Privileges, "preflight/privileges", oids=oids),
         unpinned=settings,
-        foreign=conn.records(ForeignRows, "preflight/foreign_rows"),
+        foreign=[(writer, relation) for writer, relation in conn.rows("preflight/foreign_rows")],
         ddl_trigger=ddl_trigger.read_trigger(conn) if pipeline.source.ddl_trigger else None,
         refused=refusals.by_table(refused),
     )

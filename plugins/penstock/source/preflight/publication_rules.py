@@ -23,8 +23,8 @@ def patterns(asked: Asked) -> Iterator[Note]:
     if choice.inseparable:
         yield note("inseparable", parts=[each.qualified for each in choice.inseparable])
     by_reason: dict[str, list[str]] = defaultdict(list)
-    for each in choice.left_out:
-        by_reason[each.reason].append(each.qualified)
+    for each, reason in choice.left_out:
+        by_reason[reason].append(each.qualified)
     for reason, left_out in by_reason.items():
         yield note("left-out", reason=reason, left_out=left_out)
 
@@ -95,9 +95,9 @@ def origins(asked: Asked) -> Iterator[Note]:
     filled = {leaf.oid: table for table in asked.tables for leaf in table.leaves}
     filled |= {table.oid: table for table in asked.tables}
     writers = [
-        f"{each.writer} writes {filled[each.relation].qualified if each.relation is not None else 'tables that it does not name'}"
-        for each in asked.foreign
-        if each.relation is None or each.relation in filled
+        f"{writer} writes {'tables that it does not name' if relation is None else filled[relation].qualified}"
+        for writer, relation in asked.foreign
+        if relation is None or relation in filled
     ]
     yield note("origins-lost" if writers else "origins", key=key, writers=dict.fromkeys(writers))
 

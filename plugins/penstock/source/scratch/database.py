@@ -58,14 +58,6 @@ def read_needs(conn: SourceSession) -> Needs:
     return conn.record(Needs, "scratch/needs", superuser=SUPERUSER)
 
 
-@dataclass(frozen=True, slots=True)
-class Scratch:
-    """Hold the ways to one scratch database: `user` has no rights beyond it, `admin` those of whoever made it."""
-
-    user: Connection
-    admin: Connection
-
-
 def serves(folder: Path) -> bool:
     """Return whether the programs of a server are in a folder, and the account that would run it can start them."""
     try:
@@ -131,10 +123,10 @@ def _terminable() -> Iterator[None]:
 
 
 @contextmanager
-def scratch_database(server: Connection, needs: Needs, *, ours: bool) -> Iterator[Scratch]:
+def scratch_database(server: Connection, needs: Needs, *, ours: bool) -> Iterator[tuple[Connection, Connection]]:
     """Make a database without tables next to the one that `server` names, lend the ways to it, and drop it; raises SourceError.
 
-    On a server of `ours` the source's roles are made, which a migration may name. Raises ConfigError("scratch-unavailable") for
+    These are that of a user without rights beyond it, and that of whoever made it. On a server of `ours` the source's roles are made, which a migration may name. Raises ConfigError("scratch-unavailable") for
     a role that reaches the server's files or programs.
     """
     name = f"penstock_trial_{secrets.token_hex(6)}"
@@ -147,10 +139,10 @@ def scratch_database(server: Connection, needs: Needs, *, ours: bool) -> Iterato
             _run(conn, "select pg_catalog.set_config('search_path', {}, false)", sql.Literal(needs.search_path))
             _run(conn, "alter database {} set search_path from current", name)
     try:
-        scratch = Scratch(replace(user, database=name), replace(server, database=name))
+        admin = replace(server, database=name)
         if made:
-            _make_extensions(scratch.admin, owner, needs.extensions)
-        yield scratch
+            _make_extensions(admin, owner, needs.extensions)
+        yield replace(user, database=name), admin
     finally:
         with _session(server) as conn:
             _run(conn, "drop database {} with (force)", name)

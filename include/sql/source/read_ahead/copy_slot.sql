@@ -1,1 +1,0 @@
-select slot_name::text from pg_copy_logical_replication_slot({slot}, {copy}, true)
