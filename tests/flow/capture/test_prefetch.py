@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.flow.capture.prefetch import prefetch
+from penstock.flow.capture.window import prefetch
 
 
 def test_items_come_in_order() -> None:

@@ -67,15 +67,11 @@ def capture(ctx: Context, *, patterns: bool = True) -> CaptureReport:
     return CaptureReport(tuple(windows))
 
 
-def _ignore(_: CaptureReport) -> None:
-    return None
-
-
 def capture_repeatedly(
     ctx: Context,
     *,
     why_end: Callable[[], str | None] = lambda: None,
-    landed: Callable[[CaptureReport], None] = _ignore,
+    landed: Callable[[CaptureReport], None] | None = None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> CaptureReport:
     """Capture every `capture.every` until the time budget ends or the schedule's next run begins; once without it.
@@ -91,7 +87,7 @@ def capture_repeatedly(
         windows += report.windows
         if every is None or begun + every >= end:
             break
-        if report.changes:
+        if report.changes and landed is not None:
             landed(report)
         sleep(max(0.0, begun + every - time.monotonic()))
         if (reason := why_end()) is not None:

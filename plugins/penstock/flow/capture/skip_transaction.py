@@ -99,7 +99,8 @@ def skip_or_show(ctx: Context, *, dry_run: bool) -> list[str]:
 
 def _leave_out(ctx: Context, offender: Offender) -> bool:
     """Stage the window of one transaction without it; return False where it decodes now, alone, for capture to take it."""
-    started, upto, reason = monotonic(), Lsn(offender.lsn + 1), _reason(offender)
+    started, upto = monotonic(), Lsn(offender.lsn + 1)
+    reason = f"the transaction that committed at {offender.lsn} was left out, because the server cannot decode it: copy the table again"
     with _standing(ctx) as (conn, known, before):
         if known.position != offender.after:
             raise LedgerError(
@@ -171,10 +172,7 @@ def _offender(ctx: Context, conn: SourceSession, known: ActivePipeline, end: Lsn
     if decodes(end):
         return None
     found = history_proof.decodable(conn, request)
-    if found is None:
-        places: Sequence[int] = range(known.position, end)
-    else:
-        places = [each.lsn for each in found]
+    places: Sequence[int] = range(known.position, end) if found is None else [each.lsn for each in found]
     place = bisect_left(places, True, key=lambda each: not decodes(each + 1))
     lsn, transaction = Lsn(places[place]), None if found is None else found[place]
     # where the commit is the first record of a page, a peek to it reads it: then end before the page's head
@@ -209,10 +207,6 @@ def _committed(ctx: Context, offender: Offender, end: server_info.Position) -> t
         return time, time
     passed = ctx.ledger.changelogs.history(ctx.name).captured_through
     return (None if passed is None else min(passed, end.time)), end.time
-
-
-def _reason(offender: Offender) -> str:
-    return f"the transaction that committed at {offender.lsn} was left out, because the server cannot decode it: copy the table again"
 
 
 def _whole_id(xid: int, horizon: int) -> int:

@@ -1,20 +1,23 @@
 """One window of the slot: planned in the ledger, and turned into landing files by pull, decode and write, overlapped in threads.
 
 Every relation shape gets its own file. Nothing here decides anything: it moves bytes, in bounded memory,
-and says what it wrote. Of rows that are large by themselves, one is in memory at a time: each step releases what it has
-handed on before it asks for more.
+and says what it wrote. Two iterators that run ahead, around the decoder, make the three steps overlap. Of rows that are large by
+themselves, one is in memory at a time: each step releases what it has handed on before it asks for more.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from threading import Condition
 from time import monotonic
+from typing import TypeVar, cast
 
 import pyarrow as pa
 
 from penstock.contract.manifest import ChangeCounts
 from penstock.flow.capture.next_window import NextWindow
-from penstock.flow.capture.prefetch import prefetch
 from penstock.flow.capture.slot_check import SourceState
 from penstock.flow.context import Context
 from penstock.flow.schema.evidence import Landed
@@ -31,6 +34,8 @@ from penstock.wire.batch import StreamDigest
 from penstock.wire.columnar import ChangeBlock, ColumnarDecoder, Relation
 
 VersionOf = Callable[[Relation, int], int]
+Item = TypeVar("Item")
+_END = object()
 _DDL = "told"
 _HEAVY = 64 << 20  # bytes between two threads; what ordinary batches never come to
 
@@ -114,9 +119,7 @@ def land(
     `batches` are arrays of pgoutput messages in stream order; `version_of` numbers relation shapes, by content and split.
     Raises ProtocolError, SourceError or LakeError; files of a failed attempt are never referred to.
     """
-    writers: dict[tuple[int, int], _Open] = {}
-    relations: dict[tuple[int, int], Relation] = {}
-    splits: dict[tuple[int, int], int] = {}
+    opened: dict[tuple[int, int], _Open] = {}
     try:
         with (
             closing(prefetch(batches, weigh=lambda batch: batch.nbytes, limit=_HEAVY)) as pulled,
@@ -124,23 +127,24 @@ def land(
         ):
             for block in blocks:
                 key = (block.relation.oid, version_of(block.relation, block.split))
-                if key not in writers:
-                    relations[key], splits[key] = block.relation, block.split
+                if key not in opened:
                     names = [column.name for column in block.relation.columns]
-                    writers[key] = _Open(zone.writer(layout.window_file(folder, *key), names))
-                writers[key].write(block)
+                    writer = zone.writer(layout.window_file(folder, *key), names)
+                    opened[key] = _Open(writer, block.relation, block.split)
+                opened[key].write(block)
                 del block
         totals = decoder.finish()
-        old_nulls: dict[int, frozenset[str]] = {}
-        for (oid, _), opened in writers.items():
-            old_nulls[oid] = old_nulls.get(oid, frozenset()) | opened.old_nulls
-        files = tuple(close_all([opened.closing(*key) for key, opened in writers.items()]))
+        files = close_all([Closing(each.writer, *key, each.counts) for key, each in opened.items()])
     except BaseException:
-        for opened in writers.values():
-            opened.writer.abort()
+        for each in opened.values():
+            each.writer.abort()
         raise
-    after = {key: totals.after[relation, splits[key]] for key, relation in relations.items()}
-    return Landed(files, relations, totals, old_nulls, after)
+    old_nulls: dict[int, frozenset[str]] = {}
+    for (oid, _), each in opened.items():
+        old_nulls[oid] = old_nulls.get(oid, frozenset()) | each.old_nulls
+    relations = {key: each.relation for key, each in opened.items()}
+    after = {key: totals.after[each.relation, each.split] for key, each in opened.items()}
+    return Landed(tuple(files), relations, totals, old_nulls, after)
 
 
 def _blocks(batches: Iterable[pa.BinaryArray], decoder: ColumnarDecoder) -> Iterator[ChangeBlock]:
@@ -149,18 +153,60 @@ def _blocks(batches: Iterable[pa.BinaryArray], decoder: ColumnarDecoder) -> Iter
         del batch
 
 
+@dataclass(slots=True)
 class _Open:
-    """Hold one open file and the counts of what it received."""
+    """Hold one open file of a relation's shape and the counts of what it received."""
 
-    def __init__(self, writer: FileWriter) -> None:
-        self.writer = writer
-        self.counts = ChangeCounts()
-        self.old_nulls: frozenset[str] = frozenset()
+    writer: FileWriter
+    relation: Relation
+    split: int
+    counts: ChangeCounts = field(default_factory=ChangeCounts)
+    old_nulls: frozenset[str] = frozenset()
 
     def write(self, block: ChangeBlock) -> None:
         self.writer.write(block.batch)
         self.counts += block.counts
         self.old_nulls |= block.old_nulls
 
-    def closing(self, oid: int, version: int) -> Closing:
-        return Closing(self.writer, oid, version, self.counts)
+
+def prefetch(
+    items: Iterable[Item], depth: int = 2, *, weigh: Callable[[Item], int] = lambda _: 0, limit: int = 0
+) -> Generator[Item, None, None]:
+    """Yield the items in order while a thread produces some of them in advance: `depth`, and the one that it is about to make.
+
+    It produces none while those that wait and the one that the consumer has weigh more than `limit` by `weigh`. The consumer
+    has one until it asks for the next; if it releases it before, only one heavy item is in memory at a time. Who stops early closes it,
+    and stops the producer; an exception of the producer is raised at the consumer.
+    """
+    iterator, changed = iter(items), Condition()
+    weight, is_over = 0, False
+
+    def make() -> object:
+        nonlocal weight
+        with changed:
+            changed.wait_for(lambda: weight <= limit or is_over)
+        item = _END if is_over else next(iterator, _END)
+        if item is not _END:
+            with changed:
+                weight += weigh(cast(Item, item))
+        return item
+
+    maker = ThreadPoolExecutor(1, thread_name_prefix="ahead")
+    waiting = deque(maker.submit(make) for _ in range(depth + 1))
+    try:
+        while (item := waiting.popleft().result()) is not _END:
+            waiting.append(maker.submit(make))
+            size = weigh(cast(Item, item))
+            yield cast(Item, item)
+            del item  # it is the consumer's alone: two heavy ones would be there when the next is made
+            with changed:
+                weight -= size
+                changed.notify()
+    finally:
+        with changed:
+            is_over = True
+            changed.notify()
+        maker.shutdown(cancel_futures=True)
+        close = getattr(iterator, "close", None)
+        if close is not None:
+            close()
