@@ -5,7 +5,7 @@ way ends: what lies behind that place is the same from either slot, message by m
 whatever becomes of us; it holds no more WAL than the slot. Off where the server has few slots left.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import replace
 from itertools import islice
@@ -39,7 +39,7 @@ class ReadAhead:
         self._limits = limits
         self._ready, self._taken, self._stopped = Event(), Event(), Event()
         self._closing = Lock()  # `stop` and the end of the decoding may both come to it
-        self._batches: Iterator[pa.BinaryArray] = iter(())
+        self._batches = self._read()
         self._first: list[pa.BinaryArray] = []
         self.started = 0.0
         self.error: BaseException | None = None
@@ -76,7 +76,6 @@ class ReadAhead:
 
     def _run(self) -> None:
         try:
-            self._batches = self._read()
             self._first = list(islice(self._batches, 1))
         except BaseException as raised:  # handed to whoever waits: the window is read in the usual way then
             self.error = raised
@@ -86,12 +85,10 @@ class ReadAhead:
                 self._close()
 
     def _close(self) -> None:
-        close = getattr(self._batches, "close", None)
-        if close is not None:
-            with self._closing:
-                close()
+        with self._closing:
+            self._batches.close()
 
-    def _read(self) -> Iterator[pa.BinaryArray]:
+    def _read(self) -> Generator[pa.BinaryArray, None, None]:
         settings = peek.settings(self._limits)
         with connect_arrow(self._source, what="read-ahead", settings=settings) as session:
             if not peek.was_always_there(session, self.request):
