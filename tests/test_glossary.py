@@ -36,7 +36,6 @@ TERMS_OF_MODULES = {
     "pointers",
     "policy",
     "position",
-    "prefetch",
     "preflight",
     "proof",
     "publish",
