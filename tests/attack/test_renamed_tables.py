@@ -8,7 +8,9 @@ import pytest
 
 from penstock.errors import LakeError
 from penstock.flow.load import run as rebuild
+from penstock.flow.merge.run import merge
 from penstock.flow.recover.resume import resume_table
+from penstock.flow.spark_job import SparkJob
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin, messages, states
 
@@ -16,6 +18,7 @@ GREEN = "alter table a rename to x; alter table b rename to a; alter table x ren
 
 
 def test_a_renamed_table_pauses_and_is_resumed_when_it_has_its_name_again(env16: PipelineEnv) -> None:
+    env16.settings["tables"] = {"include": ["public.*"], "on_change": "pause"}
     begin(env16, "create table a (id int primary key); create table b (id int primary key)")
     env16.land(GREEN)
     assert states(env16) == {"a": "paused", "b": "paused"}
@@ -28,6 +31,61 @@ def test_a_renamed_table_pauses_and_is_resumed_when_it_has_its_name_again(env16:
     env16.capture()
 
     assert states(env16) == {"a": "copied", "b": "copied"}
+
+
+NOT_SHOWN_YET = (
+    "create table named (id int primary key); insert into named values (1); create table other (id int primary key)"
+)
+
+
+@pytest.mark.spark
+def test_a_table_that_is_renamed_before_its_first_cut_is_shown_by_its_new_name_without_another_copy(
+    env16: PipelineEnv,
+) -> None:
+    begin(env16, NOT_SHOWN_YET)
+    copied = env16.copies()
+    env16.land("alter table named rename to renamed")
+    env16.land("insert into renamed values (2); alter table other rename to named; insert into named values (3)")
+
+    env16.merge()
+
+    assert catalog_names(env16) == {"renamed", "named"}
+    assert env16.wrong(copied) == []
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_table_that_is_renamed_while_its_first_cut_is_made_takes_its_new_name_in_the_next(env16: PipelineEnv) -> None:
+    begin(env16, NOT_SHOWN_YET)
+    copied = env16.copies()
+
+    def submit(job: SparkJob) -> None:
+        env16.land("alter table named rename to renamed; insert into renamed values (2)")
+        env16.submit(job)
+
+    merge(env16.ctx, submit)
+    assert catalog_names(env16) == {"named", "other"}
+
+    env16.merge()
+
+    assert catalog_names(env16) == {"renamed", "other"}
+    assert env16.wrong(copied) == []
+
+
+@pytest.mark.spark
+@pytest.mark.slow
+def test_a_table_that_is_copied_again_under_another_name_before_its_first_cut_holds_up_no_other(
+    env16: PipelineEnv,
+) -> None:
+    env16.settings["tables"] = {"include": ["public.*"], "on_change": "resync"}
+    begin(env16, NOT_SHOWN_YET)
+    env16.follow("alter table named rename to renamed; insert into renamed values (2); insert into other values (2)")
+    assert states(env16) == {"named": "paused", "other": "ready"}
+
+    assert env16.wake()
+
+    assert catalog_names(env16) == {"renamed", "other"}
+    assert env16.wrong() == []
 
 
 @pytest.mark.slow

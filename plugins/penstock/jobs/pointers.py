@@ -45,7 +45,7 @@ class Pointer:
 class Rename:
     """Say which other name a table of the lake takes in a cut: the table of a source table, or what belongs to it.
 
-    `kind` is `table`, `changelog`, or `aside` for a table that makes way; a changelog need not be there.
+    `kind` is `table`, `changelog`, or `aside` for a table that makes way; only a table must be there.
     """
 
     oid: int

@@ -112,7 +112,7 @@ def _move(
     now = _shown(transaction, catalog_name, pointers, still, renames)
     if pointers and _all_moved(now, pointers, renames):
         return
-    there = [each for each in renames if each.kind != "changelog" or each.places[0] in now]
+    there = [each for each in renames if each.kind == "table" or each.places[0] in now]
     vacated = {each.places[0] for each in there}
     strange = [pointer.place for pointer in pointers if not _is_old(now, pointer, vacated)]
     strange += [place for place, location in still.items() if now.get(place) != location]

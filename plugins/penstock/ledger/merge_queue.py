@@ -40,13 +40,14 @@ class TableCut:
 class PublishedTable:
     """Say that a table is complete through the cut.
 
-    `snapshot_id` is the lake's new main, None where it did not move; `load` is what took the table's place. `shows` is the metadata
+    `snapshot_id` is the lake's new main, None where it did not move; `load` is what took the table's place, under the name `target` if that is not what it is to be by now. `shows` is the metadata
     file that the catalog shows from now on, None where that is as before, with columns of which `columns` is the stamp. `done` is there for a table that moved.
     """
 
     oid: int
     snapshot_id: int | None = None
     load: str | None = None
+    target: tuple[str, ...] | None = None
     shows: str | None = None
     columns: str | None = None
     update_missing: int = 0

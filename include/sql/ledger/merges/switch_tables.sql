@@ -1,6 +1,7 @@
 -- What was built is the table from here on, with the columns that it was built with and what is open of it; what the table looked like that
 -- is replaced is kept, for whoever wants to build it again as of an earlier time. A first copy is of a table that still waits for it, which
--- keeps what is open; where the lake has `moved` before the ledger, one that is paused stays so.
+-- keeps what is open; where the lake has `moved` before the ledger, one that is paused stays so. One that was renamed since this merge was
+-- planned takes its newer name in the next cut.
 with
     switched as (
         update penstock.load as r
@@ -11,7 +12,7 @@ with
             former = case when r.cause <> 'first' then jsonb_build_object('columns', t.columns, 'identity', t.identity) end,
             finished_at = clock_timestamp(), changed_at = clock_timestamp()
         from jsonb_to_recordset(%(tables)s) as p (
-            oid oid, snapshot_id bigint, load text, shows text, columns text,
+            oid oid, snapshot_id bigint, load text, target text[], shows text, columns text,
             update_missing bigint, delete_missing bigint, insert_existing bigint, misfits bigint
         )
         join penstock.table as t on t.pipeline = %(name)s and t.oid = p.oid and t.state <> 'dropped'
@@ -22,7 +23,7 @@ with
                 r.cause <> 'first'
                 or r.copy_id = t.copy_id and 'new' in (t.state, case when %(moved)s then t.paused_from_state end)
             )
-        returning r.*, p.shows, p.columns as lake_columns, r.cause = 'first' and t.state = 'paused' as still_paused
+        returning r.*, coalesce(p.target, r.target) as shown_as, p.shows, p.columns as lake_columns, r.cause = 'first' and t.state = 'paused' as still_paused
     ),
     answered as (
         delete from penstock.open_question as q using switched as s
@@ -43,7 +44,8 @@ with
 update penstock.table as t
 set
     state = case when s.still_paused then t.state else 'ready' end, complete_through = s.through_lsn, snapshot_id = s.snapshot_id,
-    copy_id = s.copy_id, schema = s.schema, name = s.name, target = s.target, renamed_to = null, identity = s.identity,
+    copy_id = s.copy_id, schema = s.schema, name = s.name, target = s.shown_as,
+    renamed_to = nullif(s.target, s.shown_as), identity = s.identity,
     columns = s.columns, shape = s.shape, shows = s.shows, lake_columns = s.lake_columns,
     update_missing = s.update_missing, delete_missing = s.delete_missing, insert_existing = s.insert_existing,
     misfits = s.misfits,

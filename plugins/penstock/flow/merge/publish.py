@@ -196,6 +196,7 @@ def _published(done: Attempt) -> list[PublishedTable]:
             table.oid,
             found.snapshot_id,
             table.rebuild,
+            table.target,
             shows=found.pointer.new if found.pointer else found.shows,
             columns=None if table.idle else columns_stamp(table.columns),
             **_met(found),

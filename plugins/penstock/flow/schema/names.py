@@ -19,7 +19,8 @@ from penstock.source import types
 from penstock.source.catalog_snapshot import CatalogSnapshot
 
 Target = tuple[str, ...]
-_LATER = ("ready", "new")  # what is being copied first has no name in the lake, and a copy that goes by the old one
+_AT_ONCE = ("new", "copied")  # the lake does not show the table yet, so no reader knows it by its old name
+_FOLLOWED = (*_AT_ONCE, "ready")  # a copy that is being read goes by the old name
 
 
 def follow_names(ctx: Context, found: CatalogSnapshot, tables: Iterable[TableRecord]) -> bool:
@@ -84,7 +85,7 @@ def _renamed(record: TableRecord, now: Mapping[int, SourceTable]) -> bool:
         return False
     if (record.schema, record.name) == (table.schema, table.name):
         return False
-    return record.state in _LATER or (record.state == "paused" and record.paused_from_state in _LATER)
+    return (record.paused_from_state or record.state) in _FOLLOWED
 
 
 def with_name(accepted: Accepted, schema: str, name: str) -> Accepted:
@@ -126,6 +127,6 @@ def renamed(ctx: Context, known: TableRecord, table: SourceTable) -> TableFacts:
     named = replace(facts, schema=table.schema, name=table.name)
     if (known.schema, known.name) == (table.schema, table.name) or ctx.pipeline.lake.on_renamed_table == "keep":
         return named
-    if known.state == "new":
+    if (known.paused_from_state or known.state) in _AT_ONCE:
         return replace(named, target=target, renamed_to=None)
     return replace(named, renamed_to=None if target == known.target else target)
