@@ -62,3 +62,41 @@ def test_a_first_copy_whose_table_changes_before_its_first_cut(begun: PipelineEn
     begun.come_to_rest(3)
 
     assert begun.wrong() == []
+
+
+GOING = """
+create table {t} (id int primary key, v text, n int unique not null); insert into {t} select i, 'v', i from generate_series(1, 30) i
+"""
+
+
+def test_a_table_that_goes_comes_back_or_changes_places_before_its_first_cut(env16: PipelineEnv) -> None:
+    publication = env16.ctx.pipeline.publication
+    env16.each(("gone", "away", "back", "again", "emptied", "keyed", "moved", "one", "two", "grown"), GOING)
+    env16.begin("create schema s")
+    alone(
+        env16,
+        f"drop table gone; alter publication {publication} drop table away, back; insert into back values (40, 'x', 40)",
+    )
+    alone(env16, "insert into back values (41, 'x', 41); delete from away where id = 1")
+    alone(
+        env16, "drop table again; create table again (id int primary key, w text); insert into again values (1, 'new')"
+    )
+    alone(env16, "truncate emptied; insert into emptied values (1, 'refilled', 1)")
+    alone(env16, "alter table keyed drop constraint keyed_pkey, add primary key (n); update keyed set id = id + 1000")
+    alone(
+        env16,
+        "alter table moved set schema s; alter table one rename to x; alter table two rename to one; alter table x rename to two",
+    )
+    alone(env16, "insert into one values (100, 'was two', 100); insert into two values (200, 'was one', 200)")
+    alone(
+        env16,
+        "alter table grown rename to grows; create table grown (id int primary key); insert into grown values (7)",
+    )
+    env16.merge()
+    for _ in range(4):
+        env16.land()
+        env16.merge()
+        env16.wake(woken=False)
+    env16.come_to_rest(3)
+
+    assert env16.wrong() == []
