@@ -19,7 +19,7 @@ from penstock.contract.schema import CONTRACT_KEY, NO_COLUMNS_FIELD, copy_file_s
 from penstock.errors import LakeError
 from penstock.landing import writer as writer_module
 from penstock.landing.row_groups import BUFFERED_BYTES, COPY_GROUP_BYTES, SMALL_BYTES, Budget
-from penstock.landing.writer import Closing, close_all
+from penstock.landing.writer import FileWriter, close_all
 from penstock.landing.zone import LandingZone
 from tests.landing.samples import COLUMNS, batch, inserts
 
@@ -54,7 +54,7 @@ def test_what_was_written_is_read_back_with_null_empty_and_unknown_apart(zone: L
     assert (entry.rows, entry.min_commit_lsn, entry.max_commit_lsn) == (3, 1000, 1002)
     assert entry.counts == ChangeCounts(inserts=1, updates=1, deletes=1, unchanged=1, old_key=2)
     assert (entry.path, entry.oid, entry.version, entry.columns) == (PATH, 16385, 1, COLUMNS)
-    assert entry.bytes == zone.size(PATH)
+    assert entry.bytes == zone._require(PATH).size
 
 
 def test_a_copys_rows_are_read_back_as_values_and_texts(zone: LandingZone) -> None:
@@ -72,7 +72,7 @@ def test_a_copys_rows_are_read_back_as_values_and_texts(zone: LandingZone) -> No
     assert table.to_pylist() == [{**row, "_misfits": None} for row in rows]
     assert (entry.rows, entry.counts, entry.version, entry.min_commit_lsn) == (2, ChangeCounts(inserts=2), 0, None)
     assert (entry.columns, dict(entry.typed)) == (COLUMNS, typed)
-    assert entry.bytes == zone.size(PATH)
+    assert entry.bytes == zone._require(PATH).size
 
 
 def test_a_copy_that_is_given_up_leaves_nothing(zone: LandingZone, tmp_path: Path) -> None:
@@ -171,18 +171,18 @@ def test_a_file_of_a_few_rows_is_not_compressed(zone: LandingZone, tmp_path: Pat
     assert group.column(0).statistics.min == 1000
 
 
-def closing(zone: LandingZone, count: int) -> list[Closing]:
+def closing(zone: LandingZone, count: int) -> list[tuple[FileWriter, int, int, ChangeCounts]]:
     writers = [zone.writer(f"w/{number}.parquet", COLUMNS) for number in range(count)]
     for writer in writers:
         writer.write(inserts(1))
-    return [Closing(writer, number, 1, ChangeCounts(inserts=1)) for number, writer in enumerate(writers)]
+    return [(writer, number, 1, ChangeCounts(inserts=1)) for number, writer in enumerate(writers)]
 
 
 def test_many_files_are_closed_together_each_with_its_own_entry(zone: LandingZone, tmp_path: Path) -> None:
     entries = close_all(closing(zone, 50))
 
     assert [(entry.oid, entry.path) for entry in entries] == [(n, f"w/{n}.parquet") for n in range(50)]
-    assert [entry.bytes for entry in entries] == [zone.size(entry.path) for entry in entries]
+    assert [entry.bytes for entry in entries] == [zone._require(entry.path).size for entry in entries]
     assert files(tmp_path) == sorted(entry.path for entry in entries)
 
 
@@ -191,20 +191,20 @@ def test_none_of_many_files_appears_when_one_cannot_be_made_durable(zone: Landin
         raise OSError(errno.ENOSPC, "No space left on device")
 
     together = closing(zone, 50)
-    together[40].writer.groups.draft.persist = full  # type: ignore[method-assign]
+    together[40][0].groups.draft.persist = full  # type: ignore[method-assign]
 
     with pytest.raises(LakeError, match=r"w/40\.parquet, got: No space left"):
         close_all(together)
     assert zone.list("w") == []
-    for each in together:
-        each.writer.abort()
+    for writer, *_ in together:
+        writer.abort()
     assert files(tmp_path) == []
 
 
 def test_the_file_appears_only_when_it_is_closed(zone: LandingZone, tmp_path: Path) -> None:
     writer = zone.writer(PATH, COLUMNS)
     writer.write(inserts(10))
-    writer.flush()
+    writer.groups.flush()
 
     assert zone.list("shop") == []
     assert [name.endswith(".part") for name in files(tmp_path)] == [True]
@@ -217,7 +217,7 @@ def test_an_aborted_file_leaves_nothing(zone: LandingZone, tmp_path: Path) -> No
         writer = zone.writer(PATH, COLUMNS)
         writer.write(inserts(10))
         if flushed:
-            writer.flush()
+            writer.groups.flush()
         writer.abort()
 
     assert files(tmp_path) == []
@@ -291,7 +291,7 @@ zone = LandingZone.open(sys.argv[1], {})
 writers = [zone.writer(f"{n}.parquet", COLUMNS) for n in range(100)]
 for writer in writers:
     writer.write(inserts(1))
-    writer.flush()
+    writer.groups.flush()
 for writer in writers:
     writer.close(oid=1, version=1, counts=ChangeCounts(inserts=1))
 """
@@ -311,7 +311,7 @@ writer = LandingZone.open(sys.argv[1], {}).writer("t.parquet", COLUMNS)
 try:
     for _ in range(100):
         writer.write(inserts(1, text=os.urandom(10_000).hex()))
-        writer.flush()
+        writer.groups.flush()
 except LakeError as error:
     print(error)
 writer.abort()
@@ -347,7 +347,7 @@ def test_a_full_disk_is_reported_and_the_attempt_leaves_nothing(tiny_disk: Path)
     def fill() -> None:
         for _ in range(20):
             writer.write(inserts(1, text=os.urandom(40_000).hex()))
-            writer.flush()
+            writer.groups.flush()
 
     with pytest.raises(LakeError, match=r"\[landing-unwritable\].*No space left on device"):
         fill()
@@ -389,7 +389,7 @@ from penstock.landing.zone import LandingZone
 from tests.landing.samples import COLUMNS, inserts
 writer = LandingZone.open(sys.argv[1], {}).writer("t.parquet", COLUMNS)
 writer.write(inserts(1000))
-writer.flush()
+writer.groups.flush()
 os.kill(os.getpid(), signal.SIGKILL)
 """
     killed = subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False, env=_environment())

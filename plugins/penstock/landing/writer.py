@@ -1,7 +1,7 @@
 """Write one landing file, of changes or of a copy's rows, and say what is in it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -55,16 +55,12 @@ class FileWriter:
         self._note(batch)
         self.groups.write(batch.cast(self._schema))
 
-    def flush(self) -> None:
-        """Write what is buffered; raises LakeError("landing-unwritable")."""
-        self.groups.flush()
-
     def close(self, *, oid: int, version: int, counts: ChangeCounts) -> FileEntry:
         """Make the file durable under its name and return its manifest entry.
 
         The kinds of change must add up to the rows written (ValueError); raises LakeError("landing-unwritable").
         """
-        (entry,) = close_all([Closing(self, oid, version, counts)])
+        (entry,) = close_all([(self, oid, version, counts)])
         return entry
 
     def abort(self) -> None:
@@ -99,30 +95,18 @@ class FileWriter:
         self.rows += batch.num_rows
 
 
-@dataclass(frozen=True, slots=True)
-class Closing:
-    """Order that one file of changes be closed, as that of this shape of a relation."""
-
-    writer: FileWriter
-    oid: int
-    version: int
-    counts: ChangeCounts
-
-
-def close_all(files: Sequence[Closing]) -> list[FileEntry]:
+def close_all(files: Sequence[tuple[FileWriter, int, int, ChangeCounts]]) -> list[FileEntry]:
     """Make files durable under their names, many at once, and return their manifest entries.
 
-    The kinds of change must add up to the rows written (ValueError); raises LakeError("landing-unwritable"): then all of
+    Each is the file of a relation, by oid and version of its shape, with the kinds of its changes. The kinds of change must add up to the rows written (ValueError); raises LakeError("landing-unwritable"): then all of
     them are only good for `abort`.
     """
-    for each in files:
-        if each.counts.rows != each.writer.rows:
-            path = each.writer.path
-            raise ValueError(f"expected counts of {each.writer.rows} rows for {path}, got others; this is a bug")
-    sizes = publish_all([each.writer.groups for each in files])
-    return [
-        each.writer.entry(size, each.oid, each.version, each.counts) for each, size in zip(files, sizes, strict=True)
-    ]
+    for writer, _, _, counts in files:
+        if counts.rows != writer.rows:
+            raise ValueError(f"expected counts of {writer.rows} rows for {writer.path}, got others; this is a bug")
+    sizes = publish_all([writer.groups for writer, *_ in files])
+    pairs = zip(files, sizes, strict=True)
+    return [writer.entry(size, oid, version, counts) for (writer, oid, version, counts), size in pairs]
 
 
 class CopyWriter:

@@ -118,10 +118,6 @@ class LandingZone:
         times = [info.mtime for info in self._infos(folder, recursive=True) if info.type == fs.FileType.File]
         return max(filter(None, times), default=None)
 
-    def size(self, path: str) -> int:
-        """Return a file's size in bytes; raises LakeError("landing-file-missing" or "landing-unreachable")."""
-        return int(self._require(path).size)
-
     def list(self, folder: str) -> Sequence[str]:
         """List all finished files below a folder, as sorted paths relative to the zone; none if it is absent."""
         return self._below(folder, fs.FileType.File, recursive=True)

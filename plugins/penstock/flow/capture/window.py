@@ -22,7 +22,7 @@ from penstock.flow.capture.slot_check import SourceState
 from penstock.flow.context import Context
 from penstock.flow.schema.evidence import Landed
 from penstock.landing import layout
-from penstock.landing.writer import Closing, FileWriter, close_all
+from penstock.landing.writer import FileWriter, close_all
 from penstock.landing.zone import LandingZone
 from penstock.ledger import new_attempt
 from penstock.ledger.records import ActivePipeline, WindowRecord
@@ -134,7 +134,7 @@ def land(
                 opened[key].write(block)
                 del block
         totals = decoder.finish()
-        files = close_all([Closing(each.writer, *key, each.counts) for key, each in opened.items()])
+        files = close_all([(each.writer, *key, each.counts) for key, each in opened.items()])
     except BaseException:
         for each in opened.values():
             each.writer.abort()
