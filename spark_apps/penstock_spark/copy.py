@@ -108,7 +108,7 @@ def _land(plan: CopyPlan, range_: CopyRange, source: Connection, zone: LandingZo
 def _writer(zone: LandingZone, range_: CopyRange) -> CopyWriter | FetchedWriter:
     if range_.commit_lsn is None:
         return zone.copy_writer(range_.path, range_.columns, dict(range_.typed))
-    return zone.fetched_writer(range_.path, range_.columns, range_.attnums, range_.commit_lsn)
+    return FetchedWriter(zone.writer(range_.path, range_.columns), range_.attnums, range_.commit_lsn)
 
 
 class Tables:

@@ -10,7 +10,7 @@ import pytest
 
 from penstock.errors import LakeError, PenstockError, SourceError, Trouble
 from penstock.flow.load.read import catalog_now
-from penstock.flow.load.resync import fit_to_copy, require_copies, to_copy
+from penstock.flow.load.resync import fit_to_copy, to_copy
 from penstock.flow.recover.resume import resume_table
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin, states
@@ -386,7 +386,7 @@ def test_a_table_that_would_differ_again_is_not_copied_until_that_is_over(env16:
     assert fit_to_copy(env16.ctx, records, now) == []
     for name, each in tables.items():
         with pytest.raises(PenstockError, match=each.reason):
-            require_copies(env16.ctx, [record for record in records if record.name == name], now)
+            fit_to_copy(env16.ctx, [record for record in records if record.name == name], now, named=True)
 
     env16.sql(
         "alter table t0_2 replica identity full; alter table t1_1 set logged; alter table t2 replica identity full"

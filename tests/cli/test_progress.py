@@ -32,7 +32,7 @@ def test_a_copy_is_as_far_as_its_ranges_are_landed(tmp_path: Path, monkeypatch: 
         seen.append((what, done, total, rows))
 
     ctx: Any = SimpleNamespace(landing=zone, stage=stage, is_watched=True)
-    with spark_copy._watched(ctx, plan(paths)):
+    with spark_copy._watched(ctx, plan(paths), spark_copy.Earlier()):
         writer = zone.copy_writer(paths[0], ["id"], {})
         writer.write(pa.record_batch({"id": ["1", "2", "3"]}))
         writer.close(oid=1)

@@ -1,6 +1,6 @@
 """What the scenarios of tables that join and leave share."""
 
-from penstock.flow.load.spark_copy import ReadRequest, copied_files, copy_tables
+from penstock.flow.load.spark_copy import Earlier, ReadRequest, copied_files, copy_tables
 from penstock.flow.load.waiting import hindered
 from penstock.ledger import new_attempt
 from penstock.ledger.loads import NewRead
@@ -45,7 +45,7 @@ def copy_waiting(env: PipelineEnv, *, wait: float = 20) -> list[str]:
         ctx.ledger.loads.start_reads(
             env.name, copy_id=copy_id, snapshot=exported.snapshot, lsn=exported.lsn, reads=reads
         )
-        copy_tables(ctx, exported, copy_id, requests, copy_without_spark)
+        copy_tables(ctx, exported, copy_id, requests, copy_without_spark, earlier=Earlier())
     for oid in oids:
         ctx.ledger.loads.finish_copy(
             env.name, copy_id=copy_id, oid=oid, files=copied_files(ctx, copy_id, oid, "t") or []

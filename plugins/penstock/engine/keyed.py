@@ -6,7 +6,7 @@ unknown is completed from the lake while it is written.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from pyroaring import BitMap
@@ -23,22 +23,14 @@ from penstock.errors import LakeError
 _WITHIN = {"update_missing": "off < 0 and live", "delete_missing": "off < 0 and not live", "insert_existing": "off > 0"}
 
 
-@dataclass(frozen=True)
-class State:
-    """Hold what the batch is, met in the data files of the order: `touched`, `matched` and `filled` have been made."""
-
-    tally: Tally
-    going: Places
-    gone: Places
-
-
 def apply(db: Duck, changes: Changes) -> MergeAnswer:
     """Carry the batch out; raises LakeError of a kind that pauses the table."""
-    order, state = changes.order, _meet(db, changes)
-    require_allowed(order, state.tally)
-    new = _write(db, changes, state, "live", state.tally.live)
-    removed = vectors.write_vectors(db.files.lake, order.layout.folder, order.target, state.going, state.gone)
-    return MergeAnswer(new.files, removed, changes.truncated, concluded(order, state.tally, new), changes.ops)
+    order = changes.order
+    tally, going, gone = _meet(db, changes)
+    require_allowed(order, tally)
+    new = _write(db, changes, tally, "live", tally.live)
+    removed = vectors.write_vectors(db.files.lake, order.layout.folder, order.target, going, gone)
+    return MergeAnswer(new.files, removed, changes.truncated, concluded(order, tally, new), changes.ops)
 
 
 def resolve_cell(order: MergeOrder, files: Files) -> ResolvedCell:
@@ -48,14 +40,14 @@ def resolve_cell(order: MergeOrder, files: Files) -> ResolvedCell:
     """
     with duck.connect(order.resources, files) as db:
         changes = open_changes(db, order)
-        state, first = _meet(db, changes), order.cell.first
+        (tally, going, _), first = _meet(db, changes), order.cell.first
         patched = " or ".join(f"v{i} <> id" for i in changes.partial) or "false"
         which = [f"live and not hole and ({patched})"] if first and changes.partial else []
-        if state.tally.placed:
+        if tally.placed:
             which.append("live and id in (select id from filled)")
         chosen = " or ".join(f"({each})" for each in which) or "false"
         (rows,) = db.row(f"select count(*) from touched where {chosen}")
-        new = _write(db, changes, state, chosen, rows)
+        new = _write(db, changes, tally, chosen, rows)
         live: Places = {}
         if first:
             row = f"id & {(1 << ROW_BITS) - 1}"
@@ -64,8 +56,8 @@ def resolve_cell(order: MergeOrder, files: Files) -> ResolvedCell:
     return ResolvedCell(
         new,
         live={at: rows.serialize() for at, rows in live.items()},
-        going={order.target[at].path: rows.serialize() for at, rows in state.going.items()},
-        tally=state.tally if first else Tally(met=state.tally.met, placed=state.tally.placed),
+        going={order.target[at].path: rows.serialize() for at, rows in going.items()},
+        tally=tally if first else Tally(met=tally.met, placed=tally.placed),
         truncated=changes.truncated,
         ops=changes.ops,
     )
@@ -107,26 +99,29 @@ def concluded(order: MergeOrder, found: Tally, new: Written) -> dict[str, int]:
     return {**conflicts_of(found), **counts}
 
 
-def _meet(db: Duck, changes: Changes) -> State:
-    """Resolve the batch, and find the table's rows under its keys."""
+def _meet(db: Duck, changes: Changes) -> tuple[Tally, Places, Places]:
+    """Resolve the batch, and find the table's rows under its keys: they go; return those, too, that were gone before.
+
+    The tables `touched`, `matched` and `filled` are made.
+    """
     order = changes.order
     resolve(db, changes)
     tally = _tally(db, changes)
     if not (tally.first and order.target) or changes.truncated:
-        return State(tally, {}, {})
+        return tally, {}, {}
     target.match(db, changes)
     gone = target.leave_out_gone(db, order)
     met = Counter(dict(db.rows("select first, count(*) from matched group by first")))
     going = target.places(db, "select file, position from matched")
     placed = _fill_holes(db, changes) if tally.holes and going else 0
-    return State(replace(tally, met=met, placed=placed), going, gone)
+    return replace(tally, met=met, placed=placed), going, gone
 
 
-def _write(db: Duck, changes: Changes, state: State, which: str, rows: int) -> Written:
+def _write(db: Duck, changes: Changes, tally: Tally, which: str, rows: int) -> Written:
     """Write the chosen rows of `touched`; of the misfits those are counted that are news."""
     if not rows:
         return Written()
-    filled = state.tally.placed > 0
+    filled = tally.placed > 0
     new = write.write(db, changes.order, _rows(db, changes, which, filled=filled))
     if new.misfits and filled:
         return replace(new, misfits=new.misfits - _count_kept_misfits(db, changes))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 from uuid import uuid4
 
@@ -223,14 +223,7 @@ class Tally:
     placed: int = 0
 
     def __add__(self, other: Tally) -> Tally:
-        return Tally(
-            self.first + other.first,
-            self.within + other.within,
-            self.live + other.live,
-            self.holes + other.holes,
-            self.met + other.met,
-            self.placed + other.placed,
-        )
+        return Tally(*(getattr(self, each.name) + getattr(other, each.name) for each in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)

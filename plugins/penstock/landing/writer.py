@@ -36,8 +36,8 @@ class FileWriter:
         self.rows = 0
         self.path = path
         self._columns = tuple(columns)
-        self._schema = landing_schema(columns)
-        self.groups = RowGroups(draft, uri, self._schema, budget, _CHANGES)
+        self.schema = landing_schema(columns)
+        self.groups = RowGroups(draft, uri, self.schema, budget, _CHANGES)
         self._lsns: _Span | None = None
         self._times: _Span | None = None
         self._timeless = False
@@ -53,7 +53,7 @@ class FileWriter:
         if batch.num_rows == 0:
             return
         self._note(batch)
-        self.groups.write(batch.cast(self._schema))
+        self.groups.write(batch.cast(self.schema))
 
     def close(self, *, oid: int, version: int, counts: ChangeCounts) -> FileEntry:
         """Make the file durable under its name and return its manifest entry.
@@ -98,8 +98,8 @@ class FileWriter:
 def close_all(files: Sequence[tuple[FileWriter, int, int, ChangeCounts]]) -> list[FileEntry]:
     """Make files durable under their names, many at once, and return their manifest entries.
 
-    Each is the file of a relation, by oid and version of its shape, with the kinds of its changes. The kinds of change must add up to the rows written (ValueError); raises LakeError("landing-unwritable"): then all of
-    them are only good for `abort`.
+    Each is that of a relation, by oid and version of its shape, with the kinds of its changes, which must add up to the rows written
+    (ValueError). Raises LakeError("landing-unwritable"): then all of them are only good for `abort`.
     """
     for writer, _, _, counts in files:
         if counts.rows != writer.rows:
@@ -166,9 +166,8 @@ class FetchedWriter:
     Fetched values are updates at one position, which say nothing of the columns that were not fetched.
     """
 
-    def __init__(self, writer: FileWriter, columns: Sequence[str], attnums: Sequence[int], commit_lsn: int) -> None:
+    def __init__(self, writer: FileWriter, attnums: Sequence[int], commit_lsn: int) -> None:
         self._writer = writer
-        self._schema = landing_schema(columns)
         self._attnums = tuple(attnums)
         self._commit_lsn = commit_lsn
 
@@ -180,10 +179,10 @@ class FetchedWriter:
             # no two of them have the same key, so their order says nothing
             "ordinal": pa.array(range(first, first + count), pa.int64()),
             "op": pa.repeat("U", count),
-            "new": pa.StructArray.from_arrays(batch.columns, fields=list(self._schema.field("new").type)),
+            "new": pa.StructArray.from_arrays(batch.columns, fields=list(self._writer.schema.field("new").type)),
         }
-        columns = [known.get(field.name, pa.nulls(count, field.type)) for field in self._schema]
-        self._writer.write(pa.record_batch(columns, schema=self._schema))
+        columns = [known.get(field.name, pa.nulls(count, field.type)) for field in self._writer.schema]
+        self._writer.write(pa.record_batch(columns, schema=self._writer.schema))
 
     def close(self, *, oid: int) -> FileEntry:
         """Make the file durable under its name and return its manifest entry; raises LakeError("landing-unwritable")."""

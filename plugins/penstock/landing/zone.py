@@ -24,7 +24,7 @@ from penstock.landing import store
 from penstock.landing.atomic_file import PART, Draft, FolderDraft, UploadDraft
 from penstock.landing.row_groups import Budget
 from penstock.landing.store import missing, unreachable, unread, unwritable
-from penstock.landing.writer import CopyWriter, FetchedWriter, FileWriter
+from penstock.landing.writer import CopyWriter, FileWriter
 
 
 class LandingZone:
@@ -58,12 +58,6 @@ class LandingZone:
     def copy_writer(self, path: str, columns: Sequence[str], typed: Mapping[str, str]) -> CopyWriter:
         """Return a writer of one file of a copy; `typed` gives the lake types of columns that come as values."""
         return CopyWriter(self._draft(path), path, self.uri(path), columns, typed, self._budget)
-
-    def fetched_writer(
-        self, path: str, columns: Sequence[str], attnums: Sequence[int], commit_lsn: int
-    ) -> FetchedWriter:
-        """Return a writer of one file of fetched values, of columns with these numbers, as of a position."""
-        return FetchedWriter(self.writer(path, columns), columns, attnums, commit_lsn)
 
     def read(self, path: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Return a landing file as a table, of all columns or these.

@@ -4,8 +4,7 @@ Every chunk is a Spark run of its own: planned, written down, submitted, publish
 pointer and the ledger's row together, so a run that is killed anywhere loses at most its chunk.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from penstock.errors import LakeError
 from penstock.flow.context import Context
@@ -23,29 +22,18 @@ def build(ctx: Context, ids: Sequence[str], submit: Submit) -> None:
     """
     lost: list[str] = []
     for run in sorted({each.run for each in _building(ctx, ids) if each.run is not None}):
-        with _collecting(lost):
-            _take_over(ctx, run)
+        lost += _take_over(ctx, run)
     while loads := _building(ctx, ids):
-        with _collecting(lost):
-            _build_chunks(ctx, loads, submit)
+        lost += _build_chunks(ctx, loads, submit)
     if lost:
         raise LakeError("rebuild-given-up", "; ".join(lost))
 
 
-@contextmanager
-def _collecting(lost: list[str]) -> Iterator[None]:
-    """Keep the message of a rebuild that was given up inside: it is over, and no other waits for it."""
-    try:
-        yield
-    except LakeError as error:
-        if error.slug != "rebuild-given-up":
-            raise
-        lost.append(error.message)
-
-
-def _build_chunks(ctx: Context, loads: Sequence[LoadRecord], submit: Submit) -> None:
-    """Build the next chunk of each."""
-    orders = merge.plan_chunks(ctx, loads)
+def _build_chunks(ctx: Context, loads: Sequence[LoadRecord], submit: Submit) -> list[str]:
+    """Build the next chunk of each; return why some were given up: they are over, and no other waits for them."""
+    orders, lost = merge.plan_chunks(ctx, loads)
+    if orders is None:
+        return lost
     attempt = orders.attempt
     if any(table.files or table.copy_files is not None for table in orders.tables):
         carried_out(ctx, submit, merge.job(ctx, attempt))
@@ -53,17 +41,18 @@ def _build_chunks(ctx: Context, loads: Sequence[LoadRecord], submit: Submit) -> 
         unmoved = [TableResult(each.oid, each.target, None, each.expected_snapshot, {}, 0) for each in orders.tables]
         result = MergeResult(ctx.name, attempt, orders.upto_lsn, tuple(unmoved), None, None, 0)
         ctx.landing.write_text(layout.result_file(ctx.name, attempt), result.dumps())
-    merge.publish_chunks(ctx, attempt)
+    return [*lost, *merge.publish_chunks(ctx, attempt)]
 
 
-def _take_over(ctx: Context, run: str) -> None:
-    """Take over what Spark had prepared for a process that died, unless the fresh table has changed since."""
+def _take_over(ctx: Context, run: str) -> list[str]:
+    """Take over what Spark had prepared for a process that died, unless the fresh table has changed since; return why some were given up."""
     try:
-        merge.publish_chunks(ctx, run)
+        return merge.publish_chunks(ctx, run)
     except LakeError as error:
         if error.slug != "publish-conflict":
             raise
         ctx.progress(f"run {run} of a dead process is of no use: its chunk is built again")
+        return []
 
 
 def _building(ctx: Context, ids: Sequence[str]) -> list[LoadRecord]:

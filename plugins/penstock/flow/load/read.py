@@ -14,7 +14,7 @@ from penstock.conditions import Directive
 from penstock.contract.manifest import FileEntry
 from penstock.errors import PenstockError, SourceError
 from penstock.flow.context import Context
-from penstock.flow.load.spark_copy import NOTHING, Earlier, ReadRequest, copied_files, copy_tables
+from penstock.flow.load.spark_copy import Earlier, ReadRequest, copied_files, copy_tables
 from penstock.flow.spark_job import Submit
 from penstock.ledger import new_attempt
 from penstock.ledger.table_records import LoadRecord
@@ -68,7 +68,7 @@ class Reads(ABC):
 
     def earlier(self) -> Earlier:
         """Return what earlier tries have read."""
-        return NOTHING
+        return Earlier()
 
 
 def read_tables(ctx: Context, reads: Reads, submit: Submit) -> dict[int, PenstockError]:

@@ -40,7 +40,7 @@ def resync_lines(ctx: Context, tables: Sequence[str] | None, *, woken: bool = Fa
     open_ = open_rebuilds(ctx, [record.oid for record in records], "resync")
     found = catalog_now(ctx, sizes=True)
     if tables is not None:
-        require_copies(ctx, [record for record in records if record.oid not in open_], found)
+        fit_to_copy(ctx, [record for record in records if record.oid not in open_], found, named=True)
     fetched = {record.oid for record in candidates(ctx, records)} if tables is None else set()
     return [
         f"{record.qualified} ({record.state}): "
@@ -94,23 +94,20 @@ def to_copy(ctx: Context, tables: Sequence[str] | None, *, woken: bool = False) 
     return records
 
 
-def require_copies(ctx: Context, records: Sequence[TableRecord], found: CatalogSnapshot) -> None:
-    """See that a copy makes each of these tables right, and loses nothing; raises why it would not."""
-    for record in records:
-        if obstacle := _obstacle(ctx, record, found):
-            raise obstacle
+def fit_to_copy(
+    ctx: Context, records: Sequence[TableRecord], found: CatalogSnapshot, *, named: bool = False
+) -> list[TableRecord]:
+    """Return the tables that a copy makes right, and loses nothing of; note once why it would not for the others.
 
-
-def fit_to_copy(ctx: Context, records: Sequence[TableRecord], found: CatalogSnapshot) -> list[TableRecord]:
-    """Return the tables that a copy makes right, and note once why it would not for the others.
-
-    What has left the publication again is left out: the next capture notes it.
+    What has left the publication again is left out: the next capture notes it. Of tables that were `named` it raises why.
     """
     fit = []
     for record in records:
         obstacle = _obstacle(ctx, record, found)
         if obstacle is None:
             fit.append(record)
+        elif named:
+            raise obstacle
         elif record.oid not in found.by_oid:
             ctx.progress(f"{record.qualified} is not in the publication any more: not copied")
         else:
@@ -180,12 +177,9 @@ class Copies(Reads):
             load.oid: _left(ctx, load) for load in self.unlanded() if load.oid not in tables
         }
         new = [record for record in self._waiting(but) if record.oid not in self.ids]
-        if self._named:
-            require_copies(ctx, new, found)
-        else:
-            fit = {record.oid for record in fit_to_copy(ctx, new, found)}
-            for oid in {record.oid for record in new} - fit:
-                del self._records[oid]
+        fit = {record.oid for record in fit_to_copy(ctx, new, found, named=self._named)}
+        for oid in {record.oid for record in new} - fit:
+            del self._records[oid]
         failed |= {oid: error for oid, error in self._hindered.items() if oid in self._records}
         pending = [tables[record.oid] for record in self._waiting({*but, *failed})]
         for table in pending:

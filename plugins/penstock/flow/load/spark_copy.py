@@ -71,9 +71,6 @@ class Earlier:
     rows: int = 0
 
 
-NOTHING = Earlier()
-
-
 def copy_tables(
     ctx: Context,
     exported: Exported,
@@ -81,7 +78,7 @@ def copy_tables(
     requests: Sequence[ReadRequest],
     submit: Submit,
     *,
-    earlier: Earlier = NOTHING,
+    earlier: Earlier,
 ) -> dict[int, SourceError]:
     """Have Spark land what is asked for, of tables as the snapshot shows them with sizes, while it is held.
 
@@ -200,7 +197,7 @@ def _failures(ctx: Context, folder: str, sources: Sequence[SourceTable]) -> dict
     return found
 
 
-def _watched(ctx: Context, plan: CopyPlan, earlier: Earlier = NOTHING) -> AbstractContextManager[None]:
+def _watched(ctx: Context, plan: CopyPlan, earlier: Earlier) -> AbstractContextManager[None]:
     """Tell `ctx.stage` how many of a work's ranges are landed, with how many rows, for as long as the block runs."""
     tables, paths = len({each.oid for each in plan.ranges}), {each.path for each in plan.ranges}
     rows: dict[str, int] = {}

@@ -25,10 +25,9 @@ class Released:
     files: int = 0
 
 
-def release(ctx: Context, now: datetime | None = None) -> Released:
+def release(ctx: Context) -> Released:
     """Forget what is older than `landing.retention`, then delete what belongs to nothing; raises LakeError."""
-    now = now or ctx.ledger.health.clock()
-    retention = ctx.pipeline.landing.retention
+    now, retention = ctx.ledger.health.clock(), ctx.pipeline.landing.retention
     gone = (
         Forgotten()
         if retention is None
@@ -44,12 +43,12 @@ def release(ctx: Context, now: datetime | None = None) -> Released:
     )
 
 
-def outlook(ctx: Context, now: datetime | None = None) -> Released:
+def outlook(ctx: Context) -> Released:
     """Say what `release` would forget, and change nothing."""
     retention = ctx.pipeline.landing.retention
     if retention is None:
         return Released()
-    old = ctx.ledger.maintenance.old_windows(ctx.name, before=(now or ctx.ledger.health.clock()) - _span(retention))
+    old = ctx.ledger.maintenance.old_windows(ctx.name, before=ctx.ledger.health.clock() - _span(retention))
     return Released(windows=len(old), bytes=sum(window.bytes for window in old))
 
 

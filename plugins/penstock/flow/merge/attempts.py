@@ -75,11 +75,6 @@ def job(ctx: Context, attempt: str, *, orders: str | None = None) -> SparkJob:
     return describe(ctx, "merge_changes", plan, catalog_secrets(ctx), result=result, orders=orders)
 
 
-def is_answered(ctx: Context, attempt: str) -> bool:
-    """Return whether Spark has come to the end of an attempt."""
-    return ctx.landing.exists(layout.result_file(ctx.name, attempt))
-
-
 def read_attempt(ctx: Context, attempt: str) -> Attempt:
     """Return the orders of an attempt and Spark's answer; raises LakeError("spark-failed") where it gave none."""
     result = answer(ctx.landing, layout.result_file(ctx.name, attempt), MergeResult)

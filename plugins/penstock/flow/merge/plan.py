@@ -74,10 +74,11 @@ def _cut(ctx: Context, *, force: bool, last: bool) -> MergePlan | None:
     )
 
 
-def plan_chunks(ctx: Context, loads: Sequence[LoadRecord]) -> MergePlan:
+def plan_chunks(ctx: Context, loads: Sequence[LoadRecord]) -> tuple[MergePlan | None, list[str]]:
     """Order the next chunk of each load that is built, in a new attempt: its copy where that is not loaded yet, and the windows since.
 
-    Raises LakeError("rebuild-given-up" | "range-unavailable") for a load that cannot be built.
+    Also return why some were given up, whose rows do not fit; no orders where all were. Raises LakeError("range-unavailable") for a file
+    that is not there.
     """
     with ctx.ledger.session():
         landing_mark.require(ctx)
@@ -85,12 +86,25 @@ def plan_chunks(ctx: Context, loads: Sequence[LoadRecord]) -> MergePlan:
         position = pipeline.position or Lsn(0)
         first = min(each.after or position for each in loads)
         windows = [window for window in ctx.ledger.windows.all(ctx.name, after=first) if window.upto_lsn <= position]
-        known = landed_relations(ctx)
-        tables = [_chunk(ctx, each, windows, known, position) for each in loads]
-        orders = _orders(ctx, new_attempt(), tables, pipeline.era, (first, position))
+        known, tables, lost = landed_relations(ctx), dict[str, TablePlan](), list[str]()
+        for each in loads:
+            try:
+                tables[each.id] = _chunk(ctx, each, windows, known, position)
+            except LakeError as error:
+                if error.slug == "schema-change":
+                    table_status.give_up(ctx, each, error.message)
+                    lost.append(error.message)
+                    continue
+                if error.slug != "landing-file-missing":
+                    raise
+                # what is merged already is missed by this rebuild alone: no reason to halt the pipeline
+                raise LakeError("range-unavailable", f"{error.message}: resync {each.qualified}") from None
+        if not tables:
+            return None, lost
+        orders = _orders(ctx, new_attempt(), [*tables.values()], pipeline.era, (first, position))
         ctx.landing.write_text(layout.plan_file(ctx.name, orders.attempt), orders.dumps())
-        ctx.ledger.loads.run(ctx.name, ids=[each.id for each in loads], run=orders.attempt)
-        return orders
+        ctx.ledger.loads.run(ctx.name, ids=[*tables], run=orders.attempt)
+        return orders, lost
 
 
 def _chunk(ctx: Context, load: LoadRecord, windows: Sequence[WindowRecord], known: Landed, position: Lsn) -> TablePlan:
@@ -104,16 +118,7 @@ def _chunk(ctx: Context, load: LoadRecord, windows: Sequence[WindowRecord], know
         f"through {through}; {several(load.built_rows, 'row')} so far"
     )
     ctx.stage(*built_share(load, load.through_lsn, end))
-    try:
-        return build_plan(ctx, load, chosen, known, copied=copied, through=through)
-    except LakeError as error:
-        if error.slug == "schema-change":
-            table_status.give_up(ctx, load, error.message)
-            raise LakeError("rebuild-given-up", error.message) from None
-        if error.slug != "landing-file-missing":
-            raise
-        # what is merged already is missed by this rebuild alone: no reason to halt the pipeline
-        raise LakeError("range-unavailable", f"{error.message}: resync {load.qualified}") from None
+    return build_plan(ctx, load, chosen, known, copied=copied, through=through)
 
 
 def _orders(ctx: Context, attempt: str, tables: Sequence[TablePlan], era: int, between: tuple[Lsn, Lsn]) -> MergePlan:

@@ -8,10 +8,11 @@ from penstock.flow import table_status
 from penstock.flow.context import Context
 from penstock.flow.health import alarms
 from penstock.flow.health.alerts import Deliver
-from penstock.flow.merge.attempts import Attempt, built_share, is_answered, prepared, read_attempt
-from penstock.jobs.plans import CONFLICTS, MET, MergeResult, TablePlan, TableResult
+from penstock.flow.merge.attempts import Attempt, built_share, prepared, read_attempt
+from penstock.jobs.plans import CONFLICTS, MET, TablePlan, TableResult
 from penstock.jobs.pointers import Place, Rename, place_of, possible
 from penstock.lake.columns import columns_stamp
+from penstock.landing import layout
 from penstock.ledger import iceberg_pointers
 from penstock.ledger.loads import BuildStep
 from penstock.ledger.merge_queue import PublishedTable, TableCut
@@ -58,13 +59,13 @@ def _publish(ctx: Context, done: Attempt, *, last: bool, deliver: Deliver | None
     return cut
 
 
-def publish_chunks(ctx: Context, attempt: str) -> None:
+def publish_chunks(ctx: Context, attempt: str) -> list[str]:
     """Move the fresh tables of an attempt and note how far they are; one without a result has brought nothing.
 
-    Raises LakeError("rebuild-given-up") for those that could not be built, when the others have moved.
+    Those that could not be built are given up, when the others have moved; return why.
     """
-    if not is_answered(ctx, attempt):
-        return
+    if not ctx.landing.exists(layout.result_file(ctx.name, attempt)):
+        return []
     done, building = read_attempt(ctx, attempt), ctx.ledger.loads.builds(ctx.name, states=["building"])
     ours = {each.id: each for each in building if each.run == attempt}
     pairs = zip(done.orders.tables, done.result.tables, strict=True)
@@ -82,9 +83,8 @@ def publish_chunks(ctx: Context, attempt: str) -> None:
     for each in ctx.ledger.loads.builds(ctx.name, states=["ready", "done"]):
         if each.id in ours:
             ctx.stage(*built_share(each, each.through_lsn, each.through_lsn or Lsn(0)))
-    if failed := _give_up(ctx, done, ours):
-        reasons = "; ".join(f"{'.'.join(each.target)}: [{each.paused_slug}] {each.paused_reason}" for each in failed)
-        raise LakeError("rebuild-given-up", f"expected every table to be rebuilt, but not so: {reasons}")
+    failed = _give_up(ctx, done, ours)
+    return [f"expected {'.'.join(t.target)} to be rebuilt, but [{t.paused_slug}] {t.paused_reason}" for t in failed]
 
 
 def _step(load: LoadRecord, done: Attempt, order: TablePlan, table: TableResult) -> BuildStep:
@@ -109,11 +109,12 @@ def adopt_half_published(ctx: Context) -> None:
 
 
 def _new_cut(done: Attempt, renames: Sequence[Rename]) -> NewCut:
+    assert done.result.cuts_snapshot_id is not None, "an attempt at a cut records it"  # noqa: S101
     return NewCut(
         done.orders.attempt,
         Lsn(done.result.upto_lsn),
         _published(done),
-        cuts_snapshot_id=_recorded(done.result),
+        cuts_snapshot_id=done.result.cuts_snapshot_id,
         rows=sum(table.counts.get("rows_written", 0) for table in done.result.tables),
         renames=renames,
     )
@@ -123,15 +124,6 @@ def cuts_snapshot(ctx: Context) -> int | None:
     """Return the snapshot of `_penstock_cuts` that the last cut was recorded with, None before the first."""
     cut = ctx.ledger.merges.last_cut(ctx.name)
     return cut.cuts_snapshot_id if cut else None
-
-
-def _recorded(result: MergeResult) -> int:
-    """Return the snapshot of `_penstock_cuts` that holds a run's cut."""
-    if result.cuts_snapshot_id is None:
-        raise ValueError(
-            f"expected attempt {result.attempt} to record a cut, it only fills fresh tables; this is a bug"
-        )
-    return result.cuts_snapshot_id
 
 
 def _watch_conflicts(ctx: Context, done: Attempt, deliver: Deliver | None) -> None:
