@@ -19,7 +19,7 @@ MEASURED: dict[str, Callable[[], int]] = {
 WRITTEN_ONCE = {
     "reconcile_alarms": {"flow/health/alarms.py"},
     "note_alert_sent": {"flow/health/alarms.py"},
-    "MergePlan": {"flow/merge/plan.py"},
+    "MergePlan": {"flow/merge/run.py"},
 }
 """Calls that one module makes: who else finds something, or wants something planned, hands it to that module."""
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.engine import duck
-from penstock.engine.bounds import within
+from penstock.engine.changes import within
 from penstock.engine.files import Files
 from penstock.engine.order import Column, Layout, MergeOrder, Resources
 from penstock.errors import LakeError

@@ -14,7 +14,6 @@ import pytest
 
 from penstock.errors import LakeError, LedgerError
 from penstock.flow.guards import record_errors
-from penstock.flow.merge import plan as planning
 from penstock.flow.merge import run as merge
 from penstock.flow.merge.due import due
 from penstock.flow.schema import run as schema
@@ -320,7 +319,7 @@ def test_a_cut_that_is_published_while_another_is_planned_overtakes_the_plan(
         return queue
 
     with monkeypatch.context() as patched:
-        patched.setattr(planning, "due", slowly)
+        patched.setattr(merge, "due", slowly)
         with pytest.raises(LedgerError, match="ledger-conflict"):
             merge.plan(env.ctx, force=True)
     env.merge(force=True)

@@ -7,7 +7,7 @@ import duckdb
 import psycopg
 import pytest
 
-from penstock.engine.bounds import within
+from penstock.engine.changes import within
 from penstock.engine.order import Column, Layout, MergeOrder
 from penstock.shapes import partition_bounds
 from penstock.source import catalog

@@ -4,20 +4,31 @@ A change has a `place` (its order: commit LSN, then ordinal, with one bit to spa
 the order, then of the row in that file), and its images as n0, n1, ... and o0, o1, ... What must not be merged is left out here. A file
 of an older relation version lacks the columns added since: its rows show there what the source shows. A file of fetched values
 lacks what was not fetched: its rows leave that out, as updates leave out unchanged TOAST.
+
+The bounds of partitions are those that the lake's types compare as the server's do; a value that does not fit its type lies in none.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from penstock.contract.manifest import FileRef, alike, total
-from penstock.engine.bounds import within
 from penstock.engine.casts import as_double, cast_to
-from penstock.engine.duck import Duck, listing, literal, text
-from penstock.engine.order import Column, MergeOrder
+from penstock.engine.duck import Duck, duck_type, listing, literal, text
+from penstock.engine.order import Bounds, Column, MergeOrder
 from penstock.errors import LakeError
 from penstock.shapes.pg_snapshot import Snapshot
+from penstock.values.lake_types import STRING
 
+KINDS: Mapping[str, tuple[str, ...]] = {
+    "int": ("int", "bigint"),
+    "date": ("date",),
+    "timestamp": ("timestamp_ntz",),
+    "instant": ("timestamp",),
+    "text": (STRING,),
+}
+"""The lake types in which values of each kind of bound are compared as the server compares them."""
 INSERT, ARRIVE, UPDATE, DEPART, DELETE = range(5)
 """Kinds of events: an update that moves a row to another key departs there and arrives here."""
 PLACE_BITS = 44
@@ -187,6 +198,41 @@ def _conditions(order: MergeOrder) -> Iterable[str]:
 def _value(order: MergeOrder, position: int) -> str:
     """Return the SQL of a change's value of a column by which partitions are told: before it and after it they are in the same one."""
     return f"({cast_to(f'coalesce(n{position}, o{position})', order.columns[position].lake_type)})"
+
+
+def within(order: MergeOrder, bounds: Sequence[Bounds], value: Callable[[int], str]) -> tuple[str, list[int]]:
+    """Return the SQL of whether a row is within one of the bounds, never NULL, and the positions of the columns that it asks for.
+
+    `value` gives the SQL of the value of the column at a position. Raises LakeError("schema-change").
+    """
+    names = {column.name: place for place, column in enumerate(order.columns)}
+    used = sorted({names[str(column)] for bound in bounds for column, *_ in bound})
+    values = {place: value(place) for place in used}
+    found = [
+        " and ".join(_bound(order, names[str(each[0])], each, values[names[str(each[0])]]) for each in bound)
+        for bound in bounds
+    ]
+    return f"coalesce({' or '.join(f'({each})' for each in found) or 'false'}, false)", used
+
+
+def _bound(order: MergeOrder, place: int, condition: Sequence[Any], value: str) -> str:
+    column, kind, low, high, values = condition
+    type_ = order.columns[place].lake_type
+    if type_ not in KINDS[kind]:
+        raise LakeError(
+            "schema-change",
+            f"expected column {column}, by which a partition that is gone was bounded, as {' or '.join(KINDS[kind])}, it is "
+            f"{type_}; copy the table again",
+        )
+
+    def cast(text: str) -> str:
+        return f"cast({literal(text)} as {duck_type(type_)})"
+
+    if values is not None:
+        return f"{value} in ({', '.join(map(cast, values))})"
+    ends = [f"{value} >= {cast(low)}"] if low is not None else []
+    ends += [f"{value} < {cast(high)}"] if high is not None else []
+    return " and ".join([f"{value} is not null", *ends])
 
 
 def _sees(snapshot: Snapshot) -> str:

@@ -9,9 +9,8 @@ import numpy as np
 from pyroaring import BitMap
 
 from penstock.engine import duck, vectors
-from penstock.engine.bounds import within
 from penstock.engine.casts import cast_to, distinguishable
-from penstock.engine.changes import Changes, open_changes
+from penstock.engine.changes import Changes, open_changes, within
 from penstock.engine.duck import Duck, literal, read_by_id
 from penstock.engine.files import Files
 from penstock.engine.order import Bounds, MergeAnswer, MergeOrder, Resources, TargetFile

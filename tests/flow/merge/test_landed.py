@@ -9,8 +9,8 @@ import pytest
 from penstock.contract.manifest import ChangeCounts, FileEntry
 from penstock.errors import ConfigError, LakeError
 from penstock.flow.load.position import resolve_position
-from penstock.flow.merge import landed
-from penstock.flow.merge.landed import Landed
+from penstock.flow.merge import table_plan as landed
+from penstock.flow.merge.table_plan import Landed
 from penstock.ledger.records import WindowRecord
 from penstock.lsn import Lsn
 from penstock.shapes.accepted import Accepted, TableFacts

@@ -13,7 +13,7 @@ from penstock.flow.context import Context
 from penstock.flow.guards import require_named, require_running
 from penstock.flow.load.position import resolve_position
 from penstock.flow.load.resync import not_ready, open_rebuilds
-from penstock.flow.merge.landed import fitting, landed_relations, windows_due
+from penstock.flow.merge.table_plan import fitting, landed_relations, windows_due
 from penstock.jobs.pointers import rebuilt
 from penstock.ledger.loads import NewBuild
 from penstock.ledger.records import SkippedRecord, WindowRecord

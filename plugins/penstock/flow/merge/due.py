@@ -8,8 +8,7 @@ from penstock.flow import archives, table_status
 from penstock.flow.context import Context
 from penstock.flow.guards import running
 from penstock.flow.merge import names
-from penstock.flow.merge.landed import Landed, landed_relations, windows_due
-from penstock.flow.merge.table_plan import Fits, build_plan
+from penstock.flow.merge.table_plan import Fits, Landed, build_plan, landed_relations, windows_due
 from penstock.jobs.plans import TablePlan
 from penstock.lake.columns import columns_stamp
 from penstock.ledger.merge_queue import MergeQueue

@@ -23,8 +23,8 @@ from penstock.flow.context import Context
 from penstock.flow.health.alerts import Deliver
 from penstock.flow.merge.attempts import LAKE, job, watched
 from penstock.flow.merge.due import due
-from penstock.flow.merge.plan import plan
 from penstock.flow.merge.publish import publish
+from penstock.flow.merge.run import plan
 from penstock.flow.spark_job import SparkJob, Submit, named_error
 from penstock.jobs.driver import RENEWED_SECONDS, Orders
 from penstock.landing import layout

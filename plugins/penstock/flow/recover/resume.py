@@ -16,7 +16,7 @@ from penstock.flow.guards import slot_work, tables_by_name
 from penstock.flow.health import alarms
 from penstock.flow.load.replay_request import saw
 from penstock.flow.merge import lake_state
-from penstock.flow.merge.landed import landed_relations
+from penstock.flow.merge.table_plan import landed_relations
 from penstock.flow.schema.publication import kinds_text, publishing_of
 from penstock.flow.schema.run import added_only
 from penstock.ledger.records import PipelineRecord
