@@ -36,6 +36,7 @@ LIBRARY = "plugins/penstock"
 COSMIC_RAY = "cosmic-ray==8.7.0"
 SCHEMA_JOBS = [
     *(f"tests/scenarios/test_{name}.py" for name in ("schema_changes", "membership", "object_names", "ddl_trigger")),
+    "tests/scenarios/test_told_rewrites_of_partitions.py",
     *(f"tests/scenarios/test_{name}_partitions.py" for name in ("gone", "attached")),
     *(f"tests/attack/test_{name}.py" for name in ("silent_ddl", "publication_changes", "tables_that_changed")),
 ]

@@ -1,6 +1,7 @@
 """An interval of a changelog by the engine alone: what is written, what is taken out, and what is left unread."""
 
 import itertools
+import struct
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -113,6 +114,16 @@ def test_an_interval_has_its_changes_typed_and_their_misfits_as_text(tmp_path: P
     assert (second["new"], second["old"], second["unknown"]) == (dict.fromkeys(names), typed, ["tags"])
     assert (dict(second["new_misfits"]), second["old_misfits"], second["old_kind"]) == (strange, None, "K")
     assert (third["new"], third["new_misfits"], dict(third["old_misfits"])) == (None, None, strange)
+
+
+def test_only_what_was_sent_as_real_is_rounded_in_a_field_of_double_precision(tmp_path: Path) -> None:
+    names = ["single", "double"]
+    file = landed(tmp_path, "a", names, [change(1, 1, new=dict.fromkeys(names, "0.1"))])
+    order = order_of(tmp_path, replace(file, reals=("single",)), fields=[(name, "double") for name in names])
+
+    (row,) = rows_of(changelog.write(order, Files()))
+
+    assert row["new"] == {"single": struct.unpack("f", struct.pack("f", 0.1))[0], "double": 0.1}
 
 
 def test_fields_that_a_file_lacks_are_null_and_no_misfits(tmp_path: Path) -> None:

@@ -93,6 +93,15 @@ def test_a_value_is_no_answer_of_a_store() -> None:
         assert EngineFailure.of(caught.value).trouble is None
 
 
+def test_memory_that_a_full_disk_kept_from_being_freed_is_the_disks_trouble() -> None:
+    spilled = duckdb.OutOfMemoryException("failed to offload data block of size 256.0 KiB (1.0 MiB/1.0 MiB used).")
+
+    failure = EngineFailure.of(spilled)
+
+    assert (failure.file, failure.unreadable, failure.trouble) == (None, False, Trouble.FULL)
+    assert EngineFailure.of(duckdb.OutOfMemoryException("failed to pin block of size 256.0 KiB")).trouble is None
+
+
 def failed(files: DuckFiles) -> EngineFailure:
     connection = duckdb.connect()
     connection.register_filesystem(files)

@@ -5,15 +5,16 @@ from typing import Any
 
 import pytest
 
+from penstock.errors import SourceError
 from penstock.lsn import Lsn
 from penstock.shapes import row_identity
 from penstock.shapes.accepted import Accepted, GonePartition
 from penstock.shapes.partition_bounds import Condition
 from penstock.shapes.plan import Plan, plan
 from penstock.shapes.reads import LeafRead
-from penstock.shapes.source_table import Attach, Leaf, SourceTable
+from penstock.shapes.source_table import Attach, Leaf, SourceColumn, SourceTable
 from penstock.shapes.steps import Policy
-from tests.shapes.tables import HEAP, known_as
+from tests.shapes.tables import HEAP, ID, TEXT, known_as, source_table
 from tests.shapes.test_rules import GIVEN, TABLE
 
 NAMES = {1: "id", 2: "name", 3: "given"}
@@ -181,6 +182,20 @@ def test_what_is_wrong_with_an_identity_is_said_with_what_ends_it(
     assert (why is None, step is None) == (wrong is None, ends is None)
     assert (wrong or "") in (why or "")
     assert (ends or "") in (step or "")
+
+
+def test_names_of_other_objects_tell_rows_apart_in_a_key_and_in_whole_rows_only() -> None:
+    named = SourceColumn("r", 2, TEXT, names_objects="regclass")
+    beside = source_table(columns=(ID, named), identity="f")
+    whole, key = replace(beside, key=()), replace(beside, columns=(ID, replace(named, key=True)), key=("id", "r"))
+
+    assert row_identity.unfound(beside) is None
+    assert row_identity.names_beside_key(beside) == [named]
+    row_identity.require_found([beside])
+    for table in (whole, key):
+        assert row_identity.names_beside_key(table) == []
+        with pytest.raises(SourceError, match=r"public\.t: .*r \(regclass\)"):
+            row_identity.require_found([beside, table])
 
 
 def test_partitions_without_wal_are_those_with_rows_of_their_own() -> None:

@@ -129,6 +129,10 @@ def test_ranges_that_follow_on_one_another_are_joined_within_whatever_else_is_th
         (Condition(2, "date", "2026-01-01", "2026-04-01"),),
         (days[4],),
     ]
+    assert joined([(days[0],), (days[2],), (days[3],)]) == [
+        (days[0],),
+        (Condition(2, "date", "2026-03-01", "2026-05-01"),),
+    ]
     assert joined([(year, days[0]), (year, days[1])]) == [(Condition(2, "date", "2026-01-01", "2026-03-01"),)]
     assert joined([(eu, days[0]), (us, days[1]), (eu, days[1])]) == [
         (eu, Condition(2, "date", "2026-01-01", "2026-03-01")),

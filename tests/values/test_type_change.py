@@ -61,6 +61,7 @@ def domain(base: PgType) -> PgType:
         ),
         pytest.param((NUMERIC, numeric(10, 3)), (NUMERIC, -1), True, id="any numeric holds one of some digits"),
         pytest.param((NUMERIC, -1), (NUMERIC, numeric(38, 2)), False, id="any numeric to one of some digits"),
+        pytest.param((NUMERIC, -1), (NUMERIC, numeric(10, -5)), False, id="to one whose typmod ends in ones only"),
         pytest.param((NUMERIC, numeric(8, 0)), (INT4, -1), False, id="numeric to integer"),
         pytest.param((VARCHAR, numeric(8, 0)), (NUMERIC, -1), False, id="varchar to numeric"),
         pytest.param((TIMESTAMP, -1), (TIMESTAMPTZ, -1), False, id="timestamp to timestamptz moves values"),

@@ -101,7 +101,7 @@ def shape_of(order: MergeOrder, slots: int) -> Shape:
     """Return how to spread an order over so many tasks at once."""
     changes, rows = sum(file.rows for file in order.landed), sum(file.rows for file in order.target)
     keys = min(slots, _parts(changes, KEY_ROWS))
-    targets = min(max(1, slots // keys), _parts(rows, TARGET_ROWS))
+    targets = min(slots // keys, _parts(rows, TARGET_ROWS))
     return fitted(order, Shape(keys, targets, min(slots, _parts(changes, WRITTEN_ROWS))))
 
 

@@ -138,6 +138,12 @@ def test_tables_join_leave_and_come_back() -> None:
     assert [each.oid for each in changes.joined] == [3, 4, 5]
 
 
+def test_a_paused_table_that_left_leaves_again_when_it_is_resumed_as_no_member() -> None:
+    known = replace(RECORD, state="paused", paused_from_state="ready", left_lsn=Lsn(7))
+
+    assert member_changes([known], snapshot([], [], "public.*"), split=False).left == (known,)
+
+
 def test_a_root_in_place_of_which_its_partitions_are_shown_has_not_left_and_they_have_not_joined() -> None:
     root = replace(RECORD, accepted=Accepted(replace(TABLE, kind="p").shape))
     found = snapshot([table(2, parents=(1,))], [table(1, kind="p")], "public.*")
