@@ -79,13 +79,13 @@ def _count_seconds(server: Server, upto: Lsn) -> float:
 
 def _land_seconds(server: Server, upto: Lsn) -> tuple[float, float]:
     """Return the seconds of a capture, and half of the CPU seconds of both sides: what two cores need at least."""
-    pids = (os.getpid(), server.pid() or 0)
+    landed: list[Landed] = []
     with tempfile.TemporaryDirectory() as folder:
-        before, started = sum(map(cpu.seconds, pids)), time.perf_counter()
-        landed = land_once(server, upto, Path(folder))
-        seconds, used = time.perf_counter() - started, sum(map(cpu.seconds, pids)) - before
-    assert sum(entry.rows for entry in landed.files) == CHANGES
-    return seconds, used / 2
+        seconds, *used = cpu.spent(
+            lambda: landed.append(land_once(server, upto, Path(folder))), os.getpid(), server.pid() or 0
+        )
+    assert sum(entry.rows for entry in landed[0].files) == CHANGES
+    return seconds, sum(used) / 2
 
 
 def _backlog() -> list[Figure]:

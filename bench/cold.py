@@ -86,15 +86,14 @@ def ordered(bench: Workbench, tables: Sequence[Table], changes: FileRef) -> str:
 
 def here(bench: Workbench, tables: Sequence[Table], changes: FileRef) -> Cost:
     """Merge in this process."""
-    from penstock.jobs.plans import MergePlan  # noqa: PLC0415
+    from penstock.jobs.plans import MergePlan, MergeResult  # noqa: PLC0415
     from penstock_spark import merge  # noqa: PLC0415
 
     plan = MergePlan.loads(ordered(bench, tables, changes))
     with set_back(bench):
-        used, started = cpu.seconds(os.getpid()), time.perf_counter()
-        result = merge.run(bench.spark, plan, bench.environment)
-        cost = Cost(time.perf_counter() - started, cpu.seconds(os.getpid()) - used)
-    assert not any(table.paused_slug for table in result.tables)
+        results: list[MergeResult] = []
+        cost = Cost(*cpu.spent(lambda: results.append(merge.run(bench.spark, plan, bench.environment)), os.getpid()))
+    assert not any(table.paused_slug for table in results[0].tables)
     return cost
 
 

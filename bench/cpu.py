@@ -1,28 +1,28 @@
-"""CPU seconds of a process and all its children, those that have ended included (Linux)."""
+"""CPU seconds of a process and all its children, those that have ended included (Linux), and what some work takes of them."""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
+import time
+from collections.abc import Callable
+from contextlib import suppress
 
-_TICKS = os.sysconf("SC_CLK_TCK")
+import psutil
 
 
 def seconds(pid: int) -> float:
     """Return user and system time of a process, of its ended children, and of its living descendants."""
-    children: dict[int, list[int]] = {}
-    times: dict[int, float] = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                fields = (folder / "stat").read_text().rpartition(")")[2].split()
-            except OSError:  # it has just ended
-                continue
-            times[int(folder.name)] = sum(int(field) for field in fields[11:15]) / _TICKS
-            children.setdefault(int(fields[1]), []).append(int(folder.name))
-    waiting, total = [pid], 0.0
-    while waiting:
-        now = waiting.pop()
-        total += times.get(now, 0.0)
-        waiting += children.get(now, [])
+    total = 0.0
+    process = psutil.Process(pid)
+    for each in (process, *process.children(recursive=True)):
+        with suppress(psutil.NoSuchProcess):  # it has just ended
+            times = each.cpu_times()
+            total += times.user + times.system + times.children_user + times.children_system
     return total
+
+
+def spent(work: Callable[[], object], *pids: int) -> list[float]:
+    """Do some work; return its wall seconds, and the CPU seconds of each of these processes meanwhile."""
+    before, started = [seconds(pid) for pid in pids], time.perf_counter()
+    work()
+    wall = time.perf_counter() - started
+    return [wall, *(seconds(pid) - first for pid, first in zip(pids, before, strict=True))]

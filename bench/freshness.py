@@ -11,8 +11,8 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from penstock.flow.merge import run as merge
 from penstock.flow.merge.linger import Lingering
 from penstock.flow.spark_job import SparkJob, Submit
 from tests.pipeline_env import PipelineEnv
+from tests.waiting import at_work
 
 TABLES, ROWS, CHANGES_PER_SECOND = 21, 10_000, 300
 MINUTES = 3
@@ -93,28 +94,20 @@ def _figures(env: PipelineEnv, name: str, run: Callable[[], None]) -> list[Figur
     ]
 
 
-@contextmanager
-def _load(env: PipelineEnv) -> Iterator[None]:
+def _load(env: PipelineEnv) -> AbstractContextManager[None]:
     """Change rows of every table at an even rate."""
-    ended = threading.Event()
 
-    def write() -> None:
+    def write(stopped: Callable[[float], bool]) -> None:
         batch = CHANGES_PER_SECOND // TABLES + 1
         with env.source.connect() as conn:
             step = 0
-            while not ended.wait(1):
+            while not stopped(1):
                 step += 1
                 first = step * batch % (ROWS - batch) + 1
                 for n in range(TABLES):
                     conn.execute(CHANGE.format(n=n, first=first, last=first + batch - 1).encode())
 
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        writer.join()
+    return at_work(write)
 
 
 def _submitting(env: PipelineEnv, folder: Path) -> Submit:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import statistics
 import subprocess
-import time
 
 from bench import cpu, load
 from bench.figures import Figure
@@ -30,11 +29,9 @@ def measure() -> list[Figure]:
                 load.create(conn, ROWS)
             server = env.source.server.pid()
             assert server is not None
-            out = _copy_out_seconds(env)
-            source, client = cpu.seconds(server), cpu.seconds(os.getpid())
-            ours = _copy_seconds(env, run)
+            out, ours = _copy_out_seconds(env), _copy(env, run, server)
             if run >= WARM_UPS:
-                runs.append((out, ours, cpu.seconds(server) - source, cpu.seconds(os.getpid()) - client))
+                runs.append((out, *ours))
     limit, ours, source, client = (statistics.median(column) for column in zip(*runs, strict=True))
     million, both = ROWS / 1_000_000, (source + client) / CORES
     return [
@@ -49,18 +46,15 @@ def _copy_out_seconds(env: PipelineEnv) -> float:
     server = env.source.server
     psql = server.binaries.program("psql")
     command = [str(psql), "-qAt", "-c", f"copy (select {', '.join(load.COLUMNS)} from bench) to stdout"]
-    started = time.perf_counter()
-    subprocess.run(
-        command, env={**os.environ, **server.environment(env.source.name)}, stdout=subprocess.DEVNULL, check=True
-    )
-    return time.perf_counter() - started
+    environment = {**os.environ, **server.environment(env.source.name)}
+    (seconds,) = cpu.spent(lambda: subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=True))
+    return seconds
 
 
-def _copy_seconds(env: PipelineEnv, run: int) -> float:
+def _copy(env: PipelineEnv, run: int, server: int) -> list[float]:
+    """Copy; return wall seconds, and CPU seconds of source and client."""
     env.name = f"bench{run}"
     env.settings["source"] = {"publication": "bench", "slot": f"bench{run}", "adopt": True}
-    started = time.perf_counter()
-    env.bootstrap()
-    seconds = time.perf_counter() - started
+    costs = cpu.spent(env.bootstrap, server, os.getpid())
     env.sql(f"select pg_drop_replication_slot('bench{run}')")
-    return seconds
+    return costs

@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from bench import cpu
 from bench.figures import Figure
 from bench.lake import workbench
 from bench.merge import _deletes, _updates, _write, loaded
@@ -48,10 +49,8 @@ def measure() -> list[Figure]:
             return lambda: bench.session().table(which).write.format("noop").mode("overwrite").save()
 
         before = _ratio(scan(name), scan(fresh))
-        started = time.perf_counter()
-        result = maintain.run(bench.spark, _plan(bench, table), bench.environment)
-        seconds = time.perf_counter() - started
-        _check(result)
+        plan = _plan(bench, table)
+        (seconds,) = cpu.spent(lambda: _check(maintain.run(bench.spark, plan, bench.environment)))
         after = _ratio(scan(name), scan(fresh))
         assert bench.session().table(name).count() == bench.session().table(fresh).count()
     return [
@@ -63,14 +62,8 @@ def measure() -> list[Figure]:
 
 def _ratio(scan: Callable[[], None], fresh: Callable[[], None]) -> float:
     """Return the median time of one scan over that of the other; the first of each is not counted."""
-    times = [(_seconds(scan), _seconds(fresh)) for _ in range(SCANS + 1)][1:]
+    times = [(*cpu.spent(scan), *cpu.spent(fresh)) for _ in range(SCANS + 1)][1:]
     return statistics.median(one for one, _ in times) / statistics.median(other for _, other in times)
-
-
-def _seconds(work: Callable[[], None]) -> float:
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
 
 
 def _plan(bench: Workbench, table: Table) -> MaintenancePlan:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import statistics
-import time
 
 from bench import cpu
 from bench.figures import Figure
@@ -43,12 +42,10 @@ def begin(env: PipelineEnv) -> None:
     env.bootstrap()
 
 
-def merged(env: PipelineEnv, number: int) -> tuple[float, float]:
+def merged(env: PipelineEnv, number: int) -> list[float]:
     """Change a hundred rows of each table, capture, and merge; return wall and CPU seconds of the merge."""
     first = 1 + number * CHANGES
     for table in range(TABLES):
         env.sql(CHANGED.format(table, first, first + CHANGES - 1))
     assert env.capture().changes == TABLES * CHANGES
-    before, started = cpu.seconds(os.getpid()), time.perf_counter()
-    env.merge()
-    return time.perf_counter() - started, cpu.seconds(os.getpid()) - before
+    return cpu.spent(env.merge, os.getpid())

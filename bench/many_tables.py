@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import statistics
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -73,11 +72,7 @@ def _median(costs: list[Cost]) -> Cost:
 
 
 def _cost(env: PipelineEnv, step: Callable[[], object]) -> Cost:
-    pids = [os.getpid(), *(database.server.pid() for database in (env.source, env.ledger))]
-    before, started = [cpu.seconds(pid) for pid in pids], time.perf_counter()
-    step()
-    wall = time.perf_counter() - started
-    return Cost(wall, *(cpu.seconds(pid) - first for pid, first in zip(pids, before, strict=True)))
+    return Cost(*cpu.spent(step, os.getpid(), *(database.server.pid() for database in (env.source, env.ledger))))
 
 
 def change_each(env: PipelineEnv, tables: int, number: int) -> None:

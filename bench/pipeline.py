@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 
 from bench import cpu, load
 from bench.figures import Figure
@@ -37,7 +36,7 @@ def measure() -> list[Figure]:
     ]
 
 
-def _through(env: PipelineEnv, changes: int) -> tuple[float, float, float]:
+def _through(env: PipelineEnv, changes: int) -> list[float]:
     """Make changes, then capture and merge them; return wall seconds and CPU seconds of source and client."""
     with env.source.connect() as conn:
         conn.execute("truncate bench")
@@ -45,12 +44,12 @@ def _through(env: PipelineEnv, changes: int) -> tuple[float, float, float]:
         conn.execute("checkpoint")
     server = env.source.server.pid()
     assert server is not None
-    source, client, started = cpu.seconds(server), cpu.seconds(os.getpid()), time.perf_counter()
-    report = env.capture()
-    env.merge()
-    seconds = time.perf_counter() - started
-    assert report.changes >= changes
-    return seconds, cpu.seconds(server) - source, cpu.seconds(os.getpid()) - client
+
+    def work() -> None:
+        assert env.capture().changes >= changes
+        env.merge()
+
+    return cpu.spent(work, server, os.getpid())
 
 
 def _idle(env: PipelineEnv) -> int:

@@ -8,17 +8,15 @@ switch. Afterwards source and lake are compared, row by row.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from threading import Event, Thread
+from collections.abc import Callable
 
 from bench import load
 from bench.figures import Figure
 from bench.lake import bench_env
 from penstock.flow.load import run as rebuild
 from penstock.flow.load.run import Replay
-from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
+from tests.waiting import Work, at_work
 
 ROWS = 5_000_000
 CHANGES = 1_000_000
@@ -44,7 +42,7 @@ def measure() -> list[Figure]:
         env.bootstrap()
         writes: list[int] = []
         retained: list[int] = []
-        with _repeated(*(_writer(env, number, writes) for number in range(WRITERS)), _captures(env, retained)):
+        with at_work(*(_writer(env, number, writes) for number in range(WRITERS)), _captures(env, retained)):
             resynced = _seconds(env, lambda: rebuild.resync(env.ctx, [TABLE], env.submit))
         _require_equal(env)
         for first in range(0, CHANGES, CHANGES // 10):
@@ -69,56 +67,30 @@ def _seconds(env: PipelineEnv, build: Callable[[], list[str]]) -> float:
     return time.perf_counter() - started
 
 
-def _writer(env: PipelineEnv, number: int, writes: list[int]) -> Callable[[], None]:
+def _writer(env: PipelineEnv, number: int, writes: list[int]) -> Work:
     conn = env.source.connect()
 
-    def write() -> None:
-        """Change five rows that no other writer changes, in one transaction."""
-        writes.append(1)
-        with conn.transaction():
-            for statement in WRITE.split(";")[:3]:
-                conn.execute(statement, {"id": (len(writes) * WRITERS + number) * 4 % ROWS})
-        time.sleep(PAUSE_SECONDS)
+    def write(stopped: Callable[[float], bool]) -> None:
+        """Change five rows that no other writer changes, in one transaction, again and again."""
+        while not stopped(PAUSE_SECONDS):
+            writes.append(1)
+            with conn.transaction():
+                for statement in WRITE.split(";")[:3]:
+                    conn.execute(statement, {"id": (len(writes) * WRITERS + number) * 4 % ROWS})
 
     return write
 
 
-def _captures(env: PipelineEnv, retained: list[int]) -> Callable[[], None]:
-    def capture() -> None:
-        env.capture()
-        retained.append(int(env.sql(RETAINED)[0][0]))
-        time.sleep(5)
+def _captures(env: PipelineEnv, retained: list[int]) -> Work:
+    def capture(stopped: Callable[[float], bool]) -> None:
+        while not stopped(5):
+            env.capture()
+            retained.append(int(env.sql(RETAINED)[0][0]))
 
     return capture
-
-
-@contextmanager
-def _repeated(*actions: Callable[[], None]) -> Iterator[None]:
-    """Repeat each action in a thread of its own while the block runs; the first failure of one is raised at its end."""
-    over, failures = Event(), list[BaseException]()
-
-    def repeat(action: Callable[[], None]) -> None:
-        try:
-            while not over.is_set():
-                action()
-        except BaseException as error:  # raised below, in the thread that measures
-            failures.append(error)
-
-    threads = [Thread(target=repeat, args=(action,)) for action in actions]
-    for thread in threads:
-        thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        for thread in threads:
-            thread.join()
-    if failures:
-        raise failures[0]
 
 
 def _require_equal(env: PipelineEnv) -> None:
     env.capture()
     env.merge()
-    compared = compare(env.ctx)
-    assert compared.equal, [line for table in compared.tables for line in table.lines()]
+    assert env.unlike() == []

@@ -4,6 +4,7 @@ Nothing here works on the pipeline itself. Whatever waits also watches: the firs
 demo with what came and where to read on.
 """
 
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -158,7 +159,9 @@ class Demo:
     def compare(self) -> Comparison:
         """Compare every table with the source."""
         with self.progress.step("Comparing every table with the source") as step:
-            found = compare(self.context, lake_properties=self.stack.lake_properties())
+            if self.stack.cluster:
+                os.environ |= self.stack.cluster.store.environment()  # where PyIceberg looks for the store
+            found = compare(self.context)
             step.result = "equal" if found.equal else "they differ"
             return found
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psycopg
 
+from penstock.config.dags import WHEN
 from penstock.config.model import Pipeline
 from penstock.errors import LedgerError
 from penstock.flow.context import Context
@@ -25,10 +26,7 @@ from stack.progress import Progress
 from stack.stack import Stack
 
 NAME = "shop"
-VERBS = (
-    *("bootstrap", "capture", "changelog", "maintain", "merge", "recover", "replay", "resume", "resync"),
-    *("skip_transaction", "slot_health", "teardown", "verify"),
-)
+VERBS = tuple(WHEN)
 
 LEDGER = "delete from penstock.pipeline where name = %(pipeline)s"
 LAKE = (

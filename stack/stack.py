@@ -91,10 +91,6 @@ class Stack:
         """Return the options by which `penstock.landing` opens that place, without secrets; none for a folder."""
         return self.cluster.store.options() if self.cluster else {}
 
-    def lake_properties(self) -> dict[str, str]:
-        """Return PyIceberg's properties of the lake's files (secrets included); none for a folder."""
-        return self.cluster.store.pyiceberg() if self.cluster else {}
-
     def session(self, name: str) -> Session:
         """Return a background session of this name; `stop_sessions` and `make down` end it."""
         return Session.of(self.project, name)

@@ -14,12 +14,16 @@ def wait_until(happened: Callable[[], object], what: str = "", *, seconds: float
         time.sleep(pause)
 
 
+Work = Callable[[Callable[[float], bool]], None]
+"""What a thread does: it asks whether to stop, and waits so many seconds for that."""
+
+
 @contextmanager
-def at_work(*works: Callable[[Callable[[float], bool]], None]) -> Iterator[None]:
+def at_work(*works: Work) -> Iterator[None]:
     """Let threads work until the block ends, which each asks for while it waits; an error of theirs fails the test."""
     stop, failed = threading.Event(), list[BaseException]()
 
-    def run(work: Callable[[Callable[[float], bool]], None]) -> None:
+    def run(work: Work) -> None:
         try:
             work(stop.wait)
         except BaseException as error:  # told by the test

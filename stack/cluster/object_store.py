@@ -49,15 +49,6 @@ class ObjectStore:
             "secret_key_env": SECRET_KEY,
         }
 
-    def pyiceberg(self) -> dict[str, str]:
-        """Return PyIceberg's properties of tables in this store; the secret is among them."""
-        return {
-            "s3.endpoint": self.address,
-            "s3.region": REGION,
-            "s3.access-key-id": self.access_key,
-            "s3.secret-access-key": self.secret_key,
-        }
-
 
 def spark_settings(address: str, catalog: str) -> dict[str, str]:
     """Return the settings by which Spark finds the store at `address`; drivers read the login from their environment."""
