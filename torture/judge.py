@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penstock.compare.lake_reader import lake_reader, sql_catalog
+from penstock.compare.lake_reader import lake_reader
 from penstock.compare.report import ComparedTable
 from penstock.compare.rows import compare_table
 from penstock.errors import PenstockError
@@ -33,7 +33,7 @@ def compare(env: PipelineEnv, model: Model) -> Iterator[tuple[str, tuple[str, ..
     ctx = env.ctx
     with (
         rendered(ctx.reader, seconds=SECONDS, what="torture") as texts,
-        lake_reader(ctx.pipeline.lake.catalog, sql_catalog(ctx.catalog)) as lake,
+        lake_reader(ctx.pipeline.lake.catalog, ctx.catalog) as lake,
     ):
         for record in ready(env):
             name = record.target[-1]

@@ -4,7 +4,6 @@ import os
 import pickle
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from dataclasses import replace
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -12,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 from psycopg import sql
-from pyiceberg.catalog import load_catalog
 
-from penstock.compare.lake_reader import sql_catalog
+from penstock.compare.lake_reader import lake_reader
 from penstock.config.connections import Connection
 from penstock.errors import ConfigError, PenstockError
 from penstock.ledger.session import connect as connect_to_ledger
@@ -158,8 +156,8 @@ def test_of_several_hosts_the_living_one_is_found_by_every_driver(two_hosts: Con
 def test_of_several_hosts_the_lake_is_read_from_the_living_one(two_hosts: Connection, database16: Database) -> None:
     lake_catalog.create_tables(database16.dsn())
 
-    with closing(load_catalog("lake", **sql_catalog(two_hosts))) as lake:
-        assert lake.list_namespaces() == []
+    with lake_reader("lake", two_hosts) as lake:
+        assert lake.catalog.list_namespaces() == []
 
 
 @pytest.mark.slow

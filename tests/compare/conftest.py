@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.compare.lake_reader import lake_reader, sql_catalog
+from penstock.compare.lake_reader import lake_reader
 from penstock.compare.report import ComparedTable, TableComparison
 from penstock.compare.rows import compare_table
 from penstock.config.connections import Connection
@@ -18,7 +18,7 @@ from penstock.engine.files import Files
 from penstock.engine.order import Resources
 from penstock.lake.ddl import identifier
 from penstock.source.text_rows import rendered
-from penstock.values.lake_types import MISFITS_COLUMN, mapping
+from penstock.values.lake_types import MISFITS_COLUMN, lake_type_of
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.source.conftest import connection_to
@@ -60,7 +60,7 @@ class Bench:
     spark: SparkSession
     folder: Path
     catalog: str
-    properties: dict[str, str]
+    lake: Connection
 
     def execute(self, statement: str, *parameters: object) -> None:
         self.source.execute(statement, *parameters)
@@ -70,7 +70,7 @@ class Bench:
         names = self.columns(table)
         quoted = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
         rows = self.source.texts(f"select {quoted} from {table}")
-        types = [mapping(self.source.describe(oid, typmod)).lake_type for oid, typmod in self.types(table)]
+        types = [lake_type_of(self.source.describe(oid, typmod)) for oid, typmod in self.types(table)]
         texts = pa.table({f"x{n}": pa.array([row[n] for row in rows], pa.string()) for n in range(len(names))})
         cast = ", ".join(f"{casts.cast_to(f'x{n}', type_)} as c{n}" for n, type_ in enumerate(types))
         checked = [(name, f"x{n}", f"c{n}", types[n]) for n, name in enumerate(names)]
@@ -109,7 +109,7 @@ class Bench:
         """Compare a table with the lake's current, or the named, snapshot."""
         with (
             rendered(self.connection, seconds=60) as texts,
-            lake_reader(self.catalog, self.properties) as lake,
+            lake_reader(self.catalog, self.lake) as lake,
         ):
             return compare_table(
                 table,
@@ -122,10 +122,16 @@ class Bench:
 def bench(
     postgres16: Server, spark: SparkSession, lake: LakeCatalog, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Bench]:
-    catalog = sql_catalog(connection_to(lake.database)) | {"warehouse": lake.warehouse.as_uri()}
     with postgres16.temporary_database("compared") as database, database.connect() as connection:
         source = pinned(connection)
-        yield Bench(source, connection_to(database), spark, tmp_path_factory.mktemp("mirrors"), lake.name, catalog)
+        yield Bench(
+            source,
+            connection_to(database),
+            spark,
+            tmp_path_factory.mktemp("mirrors"),
+            lake.name,
+            connection_to(lake.database),
+        )
 
 
 @pytest.fixture(scope="module")

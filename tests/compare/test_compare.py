@@ -231,7 +231,7 @@ def test_when_too_much_differs_a_part_is_counted_and_said_to_be_one(
 
 
 def test_a_catalog_that_does_not_answer_is_named_without_its_password(bench: Bench, mirrored: ComparedTable) -> None:
-    wrong = bench.properties | {"uri": bench.properties["uri"].replace("only-for-tests", "pass-never-shown")}
+    wrong = replace(bench.lake, password="pass-never-shown")
     with pytest.raises(LakeError) as caught, lake_reader(bench.catalog, wrong) as lake:
         lake.table(mirrored.target)
     assert caught.value.slug == "catalog-unreachable"
@@ -260,7 +260,7 @@ def test_a_data_file_that_is_gone_or_cut_short_is_reported_with_its_table(
 
 
 def data_files(bench: Bench, table: ComparedTable) -> list[Path]:
-    with lake_reader(bench.catalog, bench.properties) as lake:
+    with lake_reader(bench.catalog, bench.lake) as lake:
         found = lake.table(table.target)
         assert found is not None
         return [Path(urlparse(task.file.file_path).path) for task in found.table.scan().plan_files()]

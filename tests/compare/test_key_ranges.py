@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pytest
 
-from penstock.compare.key_ranges import within
+from penstock.compare.rows import within
 from penstock.flow.verify.sampling import turn
 from penstock.ledger.verifications import KeyShare
 from penstock.lsn import Lsn

@@ -2,13 +2,17 @@
 
 import json
 import pickle
+from contextlib import closing
+from dataclasses import replace
 
 import psycopg
 import pytest
+from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from penstock.config.connections import Connection
 from penstock.errors import ConfigError
+from penstock.source.arrow import connect_arrow
 from stack.servers.postgres import Server
 
 SECRET = "p@ss'w\\ord /?#%&=é"
@@ -26,9 +30,8 @@ def read(value) -> Connection:
     return Connection.from_airflow_environment("src", environ(value))
 
 
-@pytest.mark.parametrize("form", [NASTY.conninfo, NASTY.uri])
-def test_libpq_reads_back_every_nasty_character(form):
-    words = conninfo_to_dict(form(application_name="a b"))
+def test_libpq_reads_back_every_nasty_character():
+    words = conninfo_to_dict(NASTY.conninfo(application_name="a b"))
 
     assert words == {
         "host": "127.0.0.1",
@@ -41,12 +44,19 @@ def test_libpq_reads_back_every_nasty_character(form):
     }
 
 
-def test_a_real_server_takes_both_forms(postgres16: Server):
-    connection = Connection("s", "127.0.0.1", postgres16.port, "postgres", postgres16.password, "postgres")
-
-    for form in (connection.conninfo(), connection.uri()):
-        with psycopg.connect(form) as session:
-            assert session.execute("select current_user").fetchone() == ("postgres",)
+def test_both_drivers_reach_a_database_by_it(postgres16: Server):
+    with postgres16.temporary_database(NASTY.database) as database, closing(database.connect()) as superuser:
+        password = NASTY.password.replace("'", "''")
+        superuser.execute(f"create role \"o'brien\" login password '{password}'".encode())
+        found = replace(NASTY, port=postgres16.port, options={})
+        try:
+            with psycopg.connect(found.conninfo()) as session:
+                assert session.execute("select current_user").fetchone() == (found.user,)
+            with connect_arrow(found, what="test", settings={}) as arrow:
+                asked = sql.SQL("select current_user::text, current_database()::text")
+                assert arrow.ask(asked) == [(found.user, found.database)]
+        finally:
+            superuser.execute('drop role "o\'brien"')
 
 
 def test_the_password_and_the_options_are_in_no_representation():

@@ -88,7 +88,7 @@ def leaves(*there: Leaf) -> SourceTable:
 
 def added_with(type_: PgType, text: str) -> SourceTable:
     """Return the table with a column of a constant default."""
-    return columns(ID, NAME, SourceColumn("marks", 4, type_, missing_text=text, has_default=True))
+    return columns(ID, NAME, SourceColumn("marks", 4, type_, missing_text=text))
 
 
 def pairs(names: str, *versions: str, types: int = 23) -> SourceTable:

@@ -9,7 +9,7 @@ from urllib.parse import urlparse
 import pyarrow as pa
 import pytest
 
-from penstock.compare.lake_reader import lake_reader, sql_catalog
+from penstock.compare.lake_reader import lake_reader
 from penstock.contract.manifest import FileRef
 from penstock.errors import LakeError
 from tests.conftest import LakeCatalog
@@ -101,7 +101,7 @@ def test_pyiceberg_reads_it_next_to_files_that_spark_wrote(workbench: Workbench,
     workbench.merge()
     workbench.merge_of(table, tx(U(**dict.fromkeys(TEXTS) | {"k": 1, "day": "infinity"})))
 
-    with lake_reader(lake.name, sql_catalog(connection(lake.database, "lake"))) as reader:
+    with lake_reader(lake.name, connection(lake.database, "lake")) as reader:
         found = reader.table(table.target)
         assert found is not None
         rows = found.table.scan().to_arrow().to_pylist()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from penstock.compare.lake_reader import lake_reader, sql_catalog
+from penstock.compare.lake_reader import lake_reader
 from penstock.engine import duck, vectors
 from penstock.engine.files import Files
 from penstock.engine.order import Resources, Vector
@@ -22,7 +22,7 @@ Rows = Counter[tuple[Any, ...]]
 
 
 def by_pyiceberg(lake: LakeCatalog, table: Table) -> Rows:
-    with lake_reader(lake.name, sql_catalog(connection(lake.database, "lake"))) as reader:
+    with lake_reader(lake.name, connection(lake.database, "lake")) as reader:
         found = reader.table(table.target)
         assert found is not None
         names = [each.name for each in table.columns]

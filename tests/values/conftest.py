@@ -7,9 +7,13 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from penstock.engine import duck
+from penstock.engine.files import Files
+from penstock.engine.order import Resources
 from penstock.values.pgtype import PgType
 from stack.servers.postgres import Database
 from tests.values.cases import SETUP
+from tests.values.engines import DuckDb
 
 PINNED = {
     "client_encoding": "UTF8",
@@ -92,6 +96,13 @@ def shop(source: Source) -> Source:
     """A source with the types of the case table."""
     source.execute(SETUP)
     return source
+
+
+@pytest.fixture(scope="module")
+def duckdb() -> Iterator[DuckDb]:
+    """The engine of merges, without files."""
+    with duck.connect(Resources(), Files()) as opened:
+        yield DuckDb(opened)
 
 
 def pinned(connection: psycopg.Connection) -> Source:

@@ -9,10 +9,7 @@ from hypothesis import strategies as st
 from psycopg.types import TypeInfo
 from psycopg.types.hstore import register_hstore
 
-from penstock.engine import duck
-from penstock.engine.files import Files
-from penstock.engine.order import Resources
-from penstock.values.lake_types import mapping
+from penstock.values.lake_types import lake_type_of
 from stack.servers.postgres import Server
 from tests.values.conftest import Source, pinned
 from tests.values.engines import DuckDb
@@ -33,12 +30,6 @@ texts = st.lists(anything | troublesome, max_size=4).map("".join)
 moments = st.datetimes(min_value=datetime(1, 1, 1), max_value=datetime(9999, 12, 31))
 
 
-@pytest.fixture(scope="module")
-def duckdb() -> Iterator[DuckDb]:
-    with duck.connect(Resources(), Files()) as opened:
-        yield DuckDb(opened)
-
-
 def bundles(element: st.SearchStrategy[object]) -> st.SearchStrategy[list[list[object]]]:
     return st.lists(st.lists(st.none() | element, max_size=6), min_size=1, max_size=25)
 
@@ -46,7 +37,7 @@ def bundles(element: st.SearchStrategy[object]) -> st.SearchStrategy[list[list[o
 def returned(source: Source, duckdb: DuckDb, type: str, values: list[list[object]]) -> list[object]:
     """Send values to the server, cast the texts that it renders, and return what comes of them."""
     rendered = [source.texts(f"select cast(%s as {type})", value)[0][0] for value in values]
-    return duckdb.cast(rendered, mapping(source.type(type)).lake_type)
+    return duckdb.cast(rendered, lake_type_of(source.type(type)))
 
 
 @BUNDLES

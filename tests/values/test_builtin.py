@@ -1,6 +1,6 @@
 """Built-in types are known by oid alone, as every server has them."""
 
-from penstock.values.lake_types import SCALARS, mapping
+from penstock.values.lake_types import SCALARS, lake_type_of
 from penstock.values.pgtype import _ARRAYS, _SCALARS, builtin
 from stack.servers.postgres import Database
 
@@ -22,10 +22,10 @@ def test_the_oids_are_those_of_the_server(database: Database) -> None:
 
 
 def test_a_type_that_is_not_known_is_kept_as_text() -> None:
-    assert mapping(builtin(23, -1)).lake_type == "int"
-    assert mapping(builtin(1700, (10 << 16 | 2) + 4)).lake_type == "decimal(10,2)"
-    assert mapping(builtin(1007, -1)).lake_type == "array<int>"
-    assert mapping(builtin(99999, -1)).lake_type == "string"
+    assert lake_type_of(builtin(23, -1)) == "int"
+    assert lake_type_of(builtin(1700, (10 << 16 | 2) + 4)) == "decimal(10,2)"
+    assert lake_type_of(builtin(1007, -1)) == "array<int>"
+    assert lake_type_of(builtin(99999, -1)) == "string"
 
 
 def test_every_type_that_the_lake_does_not_hold_as_text_is_known_by_its_oid() -> None:

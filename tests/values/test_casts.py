@@ -4,24 +4,15 @@ A new version of DuckDB, of Arrow or of PostgreSQL that casts or renders anythin
 """
 
 import math
-from collections.abc import Iterator
 
 import pytest
 from psycopg import sql
 
-from penstock.engine import casts, duck
-from penstock.engine.files import Files
-from penstock.engine.order import Resources
-from penstock.values.lake_types import Held, mapping
+from penstock.engine import casts
+from penstock.values.lake_types import lake_type_of
 from tests.values.conftest import Source
 from tests.values.engines import Arrow, DuckDb, Engine
 from tests.values.rendering import as_stored, cases, foreign, rendered, same
-
-
-@pytest.fixture(scope="module")
-def duckdb() -> Iterator[DuckDb]:
-    with duck.connect(Resources(), Files()) as opened:
-        yield DuckDb(opened)
 
 
 @pytest.fixture(params=["DuckDB", "Arrow"])
@@ -31,7 +22,7 @@ def engine(duckdb: DuckDb, request: pytest.FixtureRequest) -> Engine:
 
 def test_every_type_of_the_case_table_has_the_lake_type_that_the_table_says(shop: Source) -> None:
     for case in cases(shop):
-        assert mapping(shop.type(case.type)) == Held(case.lake, exact=case.lake == "string"), case
+        assert lake_type_of(shop.type(case.type)) == case.lake, case
 
 
 def test_values_that_fit_are_the_drivers_own_and_lead_back_to_their_text(shop: Source, engine: Engine) -> None:
@@ -63,7 +54,7 @@ def test_values_that_do_not_fit_are_null(shop: Source, engine: Engine) -> None:
 def test_texts_that_no_column_of_the_type_renders_are_null(shop: Source, duckdb: DuckDb) -> None:
     """A copy sees only what its snapshot's types render, so this is no matter of Arrow's."""
     for type_, texts in foreign(shop):
-        assert duckdb.cast(texts, mapping(type_).lake_type) == [None] * len(texts), (type_, texts)
+        assert duckdb.cast(texts, lake_type_of(type_)) == [None] * len(texts), (type_, texts)
 
 
 def test_a_misfit_is_kept_under_its_columns_name_and_what_fits_or_is_null_is_not(shop: Source, duckdb: DuckDb) -> None:
@@ -126,7 +117,7 @@ _DECADES = "'0001-01-01'::timestamptz + random() * interval '3652058 days'"
 )
 def test_random_values_lead_back_to_their_text(source16: Source, engine: Engine, type_: str, expression: str) -> None:
     described = source16.type(type_)
-    lake_type = mapping(described).lake_type
+    lake_type = lake_type_of(described)
     if not engine.knows(lake_type):
         return
     source16.execute("select setseed(0.25)")

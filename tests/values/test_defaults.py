@@ -25,7 +25,7 @@ from penstock.engine.duck import duck_type
 from penstock.engine.files import Files
 from penstock.engine.order import Resources
 from penstock.values.defaults import Unsupported, default_literal, shown_text
-from penstock.values.lake_types import decimal_digits, mapping
+from penstock.values.lake_types import decimal_digits, lake_type_of
 from tests.values.cases import CASES, SETUP
 from tests.values.conftest import Source
 from tests.values.rendering import as_stored, same
@@ -89,7 +89,7 @@ def test_a_default_that_misfits_its_type_is_refused_without_showing_it(source16:
 def test_a_container_has_no_default_in_the_lake(source16: Source, type: str) -> None:
     described = source16.type(type)
     assert default_literal(described, "{}") == Unsupported(
-        f"the lake has no default values of type {mapping(described).lake_type}"
+        f"the lake has no default values of type {lake_type_of(described)}"
     )
 
 

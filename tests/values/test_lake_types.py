@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from penstock.codec import plain, record_of
-from penstock.values.lake_types import EXTENSIONS, SCALARS, holds, mapping
+from penstock.values.lake_types import EXTENSIONS, SCALARS, holds, lake_type_of
 from penstock.values.parsed import value_of
 from penstock.values.pgtype import PgType
 from tests.values.conftest import Source
@@ -24,41 +24,41 @@ def test_every_built_in_type_is_named_or_keeps_its_exact_text(source: Source) ->
     assert len(types) > 60
     assert {type.name for type in types} > set(SCALARS)
     for type in types:
-        assert mapping(type).lake_type == SCALARS.get(type.name, "string")
+        assert lake_type_of(type) == SCALARS.get(type.name, "string")
 
 
 def test_every_built_in_array_holds_its_elements_type_but_for_boxes(source: Source) -> None:
     rows = source.execute(ARRAYS).fetchall()
     assert len(rows) > 60
     for array, element, name in rows:
-        inner = mapping(source.describe(element)).lake_type
-        assert mapping(source.describe(array)).lake_type == ("string" if name == "box" else f"array<{inner}>"), name
+        inner = lake_type_of(source.describe(element))
+        assert lake_type_of(source.describe(array)) == ("string" if name == "box" else f"array<{inner}>"), name
 
 
 @pytest.mark.parametrize("name", ["int4", "numeric", "hstore_of_mine", "_int4"])
 def test_a_type_of_the_users_keeps_its_text_whatever_its_name(name: str) -> None:
-    assert mapping(PgType(70000, -1, "public", name, "b")).lake_type == "string"
+    assert lake_type_of(PgType(70000, -1, "public", name, "b")) == "string"
 
 
 def test_an_array_of_an_extension_type_stays_whole_because_its_delimiter_is_unknown() -> None:
     element = PgType(70000, -1, "public", "geometry", "b")
-    assert mapping(PgType(70001, -1, "public", "_geometry", "b", element=element)).lake_type == "string"
+    assert lake_type_of(PgType(70001, -1, "public", "_geometry", "b", element=element)) == "string"
 
 
 def test_hstore_and_citext_are_known_by_name_in_whatever_schema() -> None:
     hstore = PgType(70000, -1, "contrib", "hstore", "b")
-    assert mapping(hstore).lake_type == EXTENSIONS["hstore"]
+    assert lake_type_of(hstore) == EXTENSIONS["hstore"]
     citext = PgType(70001, -1, "contrib", "citext", "b")
-    assert mapping(citext).lake_type == "string"
-    assert mapping(PgType(70002, -1, "contrib", "_citext", "b", element=citext)).lake_type == "array<string>"
-    assert mapping(PgType(70003, -1, "contrib", "_hstore", "b", element=hstore)).lake_type == "string"
+    assert lake_type_of(citext) == "string"
+    assert lake_type_of(PgType(70002, -1, "contrib", "_citext", "b", element=citext)) == "array<string>"
+    assert lake_type_of(PgType(70003, -1, "contrib", "_hstore", "b", element=hstore)) == "string"
 
 
 def test_a_type_survives_the_way_through_json(source: Source) -> None:
     source.execute("create domain price as numeric(8,2)")
     array = source.type("price[]")
     assert record_of(PgType, plain(array)) == array
-    assert mapping(record_of(PgType, plain(array))).lake_type == "array<decimal(8,2)>"
+    assert lake_type_of(record_of(PgType, plain(array))) == "array<decimal(8,2)>"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ PyIceberg is imported where it is used: with what it brings it takes a second, a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,7 @@ Target = tuple[str, ...]
 _COMPACTION = "replace"
 
 
-def sql_catalog(connection: Connection) -> dict[str, str]:
+def _sql_catalog(connection: Connection) -> dict[str, str]:
     """Return PyIceberg's properties of a JDBC catalog in PostgreSQL. They hold the password: never log them."""
     place = {"host": connection.host, "port": str(connection.port)}  # as words, because there may be several of each
     url = URL.create(
@@ -147,12 +147,15 @@ class LakeReader:
 
 
 @contextmanager
-def lake_reader(catalog: str, properties: Mapping[str, str]) -> Iterator[LakeReader]:
-    """Open a catalog by the name that Spark knows it by, which is part of every table's key; raises LakeError."""
+def lake_reader(catalog: str, connection: Connection) -> Iterator[LakeReader]:
+    """Open a catalog in PostgreSQL by the name that Spark knows it by, which is part of every table's key; raises LakeError.
+
+    What an object store needs PyIceberg finds in the environment.
+    """
     from pyiceberg.catalog import load_catalog  # noqa: PLC0415
 
     with _answering():
-        opened = load_catalog(catalog, **properties)
+        opened = load_catalog(catalog, **_sql_catalog(connection))
     try:
         yield LakeReader(opened)
     finally:

@@ -107,7 +107,14 @@ class TableComparison:
     @property
     def reason(self) -> str | None:
         """Say what kept it from being compared, or what differs and is none."""
-        return self.why_renamed if self.trouble is None and self.skipped is None else str(self.trouble or self.skipped)
+        if self.trouble is not None or self.skipped is not None:
+            return str(self.trouble or self.skipped)
+        if not self.renamed:
+            return None
+        return (
+            f"no difference, because it is in no stream: another text in {', '.join(self.renamed)}, the name of an object that was "
+            "renamed or dropped since"
+        )
 
     @property
     def qualified(self) -> str:
@@ -133,16 +140,6 @@ class TableComparison:
     def same_rows(self) -> bool:
         """Return whether not a single row differs."""
         return not any(self._counts.values())
-
-    @property
-    def why_renamed(self) -> str | None:
-        """Say why texts that differ are no difference, None where none does."""
-        if not self.renamed:
-            return None
-        return (
-            f"no difference, because it is in no stream: another text in {', '.join(self.renamed)}, the name of an object that was "
-            "renamed or dropped since"
-        )
 
     @property
     def left_out(self) -> dict[str, int]:
@@ -190,7 +187,7 @@ class TableComparison:
             which = ", ".join(f"{count} {kind}" for kind, count in self.left_out.items())
             yield f"  no difference, because the publication does not send every kind of change: {which}"
         if self.renamed:
-            yield f"  {self.why_renamed}"
+            yield f"  {self.reason}"
         for row in self.first:
             columns = f" in {', '.join(row.columns)}" if row.columns else ""
             yield f"  {row.kind}{columns}{f', md5 of the key {row.key}' if row.key else ''}"

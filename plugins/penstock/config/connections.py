@@ -83,13 +83,9 @@ class Connection:
 
     def conninfo(self, **extra: str | int) -> str:
         """Return libpq's keyword string, the password included: for a driver, never for a log."""
-        words: dict[str, str | int] = {**self.options, **self._login(), "dbname": self.database, **extra}
+        login = {"host": self.host, "port": self.port, "user": self.user, "password": self.secret}
+        words: dict[str, str | int] = {**self.options, **login, "dbname": self.database, **extra}
         return " ".join(f"{name}={_libpq_quoted(str(value))}" for name, value in words.items())
-
-    def uri(self, **extra: str | int) -> str:
-        """Return libpq's URI, the password included: for a driver, never for a log."""
-        words = urlencode({**self.options, **self._login(), **extra}, quote_via=quote)
-        return f"postgresql:///{quote(self.database, safe='')}?{words}"
 
     def jdbc_url(self) -> str:
         """Return the address for a JDBC driver; login and password go to it apart from the URL."""
@@ -160,9 +156,6 @@ class Connection:
                 "define it in the environment or, under Airflow, as a connection",
             )
         return cls.from_airflow(conn_id, *(_from_json if value.startswith("{") else _from_uri)(conn_id, value))
-
-    def _login(self) -> dict[str, str | int]:
-        return {"host": self.host, "port": self.port, "user": self.user, "password": self.secret}
 
 
 Resolver = Callable[[str], Connection]

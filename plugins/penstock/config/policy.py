@@ -130,14 +130,12 @@ class Health(Section):
 
     @model_validator(mode="after")
     def _warn_comes_first(self) -> Health:
-        if self.warn.share > self.critical.share:
-            raise ValueError(f"warn.share: expected at most health.critical.share, which is {self.critical.share}")
-        if self.warn.bytes and self.critical.bytes and self.warn.bytes > self.critical.bytes:
-            raise ValueError(
-                f"warn.bytes: expected at most health.critical.bytes, which is {size(self.critical.bytes)}"
-            )
-        if self.freshness.warn and self.freshness.critical and self.freshness.warn > self.freshness.critical:
-            raise ValueError(
-                f"freshness.warn: expected at most health.freshness.critical, which is {span(self.freshness.critical)}"
-            )
+        warn, critical, freshness = self.warn, self.critical, self.freshness
+        for key, first, after, limit, shown in (
+            ("warn.share", warn.share, "critical.share", critical.share, str),
+            ("warn.bytes", warn.bytes, "critical.bytes", critical.bytes, size),
+            ("freshness.warn", freshness.warn, "freshness.critical", freshness.critical, span),
+        ):
+            if first and limit and first > limit:
+                raise ValueError(f"{key}: expected at most health.{after}, which is {shown(limit)}")
         return self

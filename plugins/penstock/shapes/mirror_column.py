@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from penstock.shapes.shape import fields_of
 from penstock.shapes.source_table import SourceColumn, SourceTable, TableColumn
-from penstock.values.lake_types import MISFITS_COLUMN, STRING, holds, innermost, mapping
+from penstock.values.lake_types import MISFITS_COLUMN, STRING, holds, innermost, lake_type_of
 from penstock.values.type_change import sent_as_real, widened_real
 
 # Iceberg computes columns of these names itself, and Spark can neither read nor change a table that has one of its own.
@@ -29,7 +29,7 @@ class MirrorColumn(TableColumn):
     @property
     def lake_type(self) -> str:
         """Return the lake's type for it, as Spark SQL writes it."""
-        return STRING if self.as_text else mapping(self.type).lake_type
+        return STRING if self.as_text else lake_type_of(self.type)
 
 
 def present(columns: Iterable[MirrorColumn]) -> tuple[MirrorColumn, ...]:

@@ -35,7 +35,6 @@ class SourceColumn(TableColumn):
     """
 
     not_null: bool = False
-    has_default: bool = False
     generated: str = ""
     identity: str = ""
     version: str = ""

@@ -72,7 +72,7 @@ def connect_arrow(source: Connection, *, what: str, settings: Mapping[str, str])
     """Open an ADBC session with the pinned settings and `settings`, named `penstock:<what>`; closes it in every case."""
     words = {**KEEPALIVE, **source.options, "application_name": f"penstock:{what}"}
     with translating(source.address):
-        database = adbc_driver_postgresql.connect(source.uri(**words), _DATABASE_OPTIONS)
+        database = adbc_driver_postgresql.connect(source.conninfo(**words), _DATABASE_OPTIONS)
     with closing(database):
         with translating(source.address):
             connection = adbc_driver_manager.AdbcConnection(database)

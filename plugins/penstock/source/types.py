@@ -7,7 +7,7 @@ from penstock.config.model import Pipeline
 from penstock.shapes.source_table import SourceTable
 from penstock.source.patterns import chosen_by
 from penstock.source.session import SourceSession
-from penstock.values.lake_types import element_type, mapping
+from penstock.values.lake_types import element_type, lake_type_of
 from penstock.values.pgtype import PgType
 
 
@@ -91,4 +91,4 @@ def is_text(pipeline: Pipeline, table: tuple[str, str], column: str, type: PgTyp
 
 def is_array(type: PgType) -> bool:
     """Return whether the lake has a type as an array."""
-    return element_type(mapping(type).lake_type) is not None
+    return element_type(lake_type_of(type)) is not None

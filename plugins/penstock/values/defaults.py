@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.values.lake_types import mapping
+from penstock.values.lake_types import lake_type_of
 from penstock.values.pgtype import PgType
 
 Literal = bool | int | float | Decimal | str | bytes | date | datetime
@@ -34,7 +34,7 @@ def default_literal(type: PgType, missing_text: str) -> Literal | Unsupported:
     A timestamp comes without a zone, a timestamptz in UTC, a decimal with the column's scale.
     Source: Iceberg specification v3, "Default values".
     """
-    lake_type = mapping(type).lake_type
+    lake_type = lake_type_of(type)
     read = READERS.get(lake_type.partition("(")[0])
     if read is None:
         return Unsupported(f"the lake has no default values of type {lake_type}")

@@ -116,18 +116,9 @@ _OTHER_DELIMITER = frozenset({"box"})
 _EXTENSIONS_WITH_COMMA = frozenset({"citext"})
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
-    """Hold a lake type as Spark SQL writes it; `exact` says that it holds every text, so nothing can misfit."""
-
-    lake_type: str
-    exact: bool
-
-
-def mapping(type: PgType) -> Held:
-    """Choose the lake type of a column's type."""
-    lake_type = _container(innermost(type)) or _scalar(innermost(type))
-    return Held(lake_type, exact=lake_type == STRING)
+def lake_type_of(type: PgType) -> str:
+    """Choose the lake type of a column's type, as Spark SQL writes it."""
+    return _container(innermost(type)) or _scalar(innermost(type))
 
 
 def innermost(type: PgType) -> PgType:

@@ -8,13 +8,13 @@ engine, which keep misfits. Both must agree on every value, which tests hold the
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from penstock.values.lake_types import describe, mapping
+from penstock.values.lake_types import describe, lake_type_of
 from penstock.values.pgtype import PgType
 
 
 def parsed_type(type: PgType) -> str | None:
     """Return the lake type that `parse` makes of a type's texts; None where they must stay texts."""
-    lake_type = mapping(type).lake_type
+    lake_type = lake_type_of(type)
     return lake_type if arrow_type(lake_type) is not None else None
 
 

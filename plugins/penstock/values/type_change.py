@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
-from penstock.values.lake_types import holds, innermost, mapping
+from penstock.values.lake_types import holds, innermost, lake_type_of
 from penstock.values.pgtype import PgType
 
 INT2, INT4, INT8 = 21, 23, 20
@@ -28,13 +28,13 @@ def followed(before: PgType, after: PgType) -> bool:
     Source: PostgreSQL documentation, "ALTER TABLE": the new type is binary coercible from the old, or an unconstrained
     domain over it.
     """
-    now, wanted = mapping(before).lake_type, mapping(after).lake_type
+    now, wanted = lake_type_of(before), lake_type_of(after)
     return _plain(before) == _plain(after) and holds(wanted, now)
 
 
 def widened(before: PgType, after: PgType) -> bool:
     """Return whether the server's own cast from the one type to the other changes no value, and the lake's column can become that."""
-    now, wanted = mapping(before).lake_type, mapping(after).lake_type
+    now, wanted = lake_type_of(before), lake_type_of(after)
     return innermost(after).oid in _WIDER.get(innermost(before).oid, ()) and holds(wanted, now)
 
 
@@ -79,8 +79,7 @@ def widened_real(text: str) -> str:
 
 def _plain(type: PgType) -> PgType:
     """Return what decides how a value is rendered: domains as their base, any text as text, and no typmod."""
-    while type.base is not None:
-        type = type.base
+    type = innermost(type)
     element = None if type.element is None else _plain(type.element)
     if type.kind == "b" and type.name in _TEXTS:
         return _TEXT

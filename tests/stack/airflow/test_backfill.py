@@ -9,10 +9,9 @@ from typing import Any
 
 import psycopg
 import pytest
-from pyiceberg.catalog import load_catalog
 from rich.console import Console
 
-from penstock.compare.lake_reader import sql_catalog
+from penstock.compare.lake_reader import lake_reader
 from penstock.config.connections import Connection
 from stack import lifecycle, ports
 from stack.paths import Project
@@ -110,8 +109,9 @@ def logged(stack: Stack) -> Counter[datetime]:
     found = Connection(
         "c", ports.LOOPBACK, control.port, databases.PENSTOCK, stack.secrets.penstock, databases.PENSTOCK
     )
-    catalog = load_catalog(CATALOG, **sql_catalog(found))
-    rows = catalog.load_table("tiny.tiny.t__changelog").scan(selected_fields=("committed_at",)).to_arrow()
+    with lake_reader(CATALOG, found) as lake:
+        table = lake.catalog.load_table("tiny.tiny.t__changelog")
+        rows = table.scan(selected_fields=("committed_at",)).to_arrow()
     return Counter(time_.replace(second=0, microsecond=0) for time_ in rows["committed_at"].to_pylist())
 
 

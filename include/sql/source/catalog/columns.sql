@@ -5,7 +5,6 @@ select
   a.atttypid::bigint as type,
   a.atttypmod as typmod,
   a.attnotnull as not_null,
-  a.atthasdef as has_default,
   a.attgenerated::text as generated,
   a.attidentity::text as identity,
   greatest(a.attndims, t.typndims)::int as dimensions,

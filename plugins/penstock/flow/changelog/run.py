@@ -29,7 +29,7 @@ from penstock.ledger.table_records import TableRecord
 from penstock.shapes.mirror_column import present
 from penstock.source.patterns import chosen_by
 from penstock.units import several
-from penstock.values.lake_types import mapping
+from penstock.values.lake_types import lake_type_of
 from penstock.values.pgtype import builtin
 from penstock.values.type_change import is_real
 from penstock.wire.messages import Relation
@@ -230,6 +230,6 @@ def _fields(table: TableRecord, files: Iterable[_Landed]) -> tuple[LakeColumn, .
     known = {column.name: lake_column(column) for column in present(table.columns)}
     for relation in {each.relation for each in files}:
         for column in relation.columns:
-            gone = LakeColumn(column.name, mapping(builtin(column.type_oid, column.typmod)).lake_type)
+            gone = LakeColumn(column.name, lake_type_of(builtin(column.type_oid, column.typmod)))
             known.setdefault(column.name, gone)
     return tuple(known.values()) or (LakeColumn(NO_COLUMNS_FIELD, "string"),)

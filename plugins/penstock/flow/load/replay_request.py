@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from penstock.compare.lake_reader import lake_reader, sql_catalog
+from penstock.compare.lake_reader import lake_reader
 from penstock.errors import ConfigError, LakeError
 from penstock.flow.context import Context
 from penstock.flow.guards import require_named, require_running
@@ -238,7 +238,7 @@ def _require_free(ctx: Context, found: Sequence[Source], known: Sequence[TableRe
     """See that nothing is where the shadows go; raises LakeError("shadow-exists")."""
     going_on = {each.place for each in ctx.ledger.loads.builds(ctx.name) if each.cause == "shadow"}
     targets = {record.target for record in known}
-    with lake_reader(ctx.pipeline.lake.catalog, sql_catalog(ctx.catalog)) as lake:
+    with lake_reader(ctx.pipeline.lake.catalog, ctx.catalog) as lake:
         for source in found:
             taken = source.place in targets or lake.table(source.place) is not None
             if taken and source.place not in going_on:

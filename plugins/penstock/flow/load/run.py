@@ -9,7 +9,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from penstock.compare.lake_reader import Target, lake_reader, sql_catalog
+from penstock.compare.lake_reader import Target, lake_reader
 from penstock.conditions import Directive
 from penstock.errors import LakeError, LedgerError, PenstockError
 from penstock.flow import table_status
@@ -218,7 +218,7 @@ def discard(ctx: Context, target: Target) -> None:
     shown = iceberg_pointers.shown(ctx.catalog, ctx.pipeline.lake.catalog, [place])
     if place in shown:
         ctx.ledger.maintenance.see_old_tables(ctx.name, [TableFolder(*place, folder_of(shown[place]))])
-        with lake_reader(ctx.pipeline.lake.catalog, sql_catalog(ctx.catalog)) as lake:
+        with lake_reader(ctx.pipeline.lake.catalog, ctx.catalog) as lake:
             lake.drop(target)
 
 

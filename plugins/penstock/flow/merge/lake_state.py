@@ -3,7 +3,7 @@
 Where it is not, the lake, its catalog or the ledger was put back to another time, or lost, and no merge can publish.
 """
 
-from penstock.compare.lake_reader import lake_reader, sql_catalog
+from penstock.compare.lake_reader import lake_reader
 from penstock.errors import LakeError
 from penstock.flow.context import Context
 from penstock.flow.merge.attempts import prepared, read_attempt
@@ -24,7 +24,7 @@ def problem(ctx: Context) -> LakeError | None:
 
 def _problem(ctx: Context, expected: int) -> LakeError | None:
     target = (*ctx.pipeline.namespace.split("."), CUTS_TABLE)
-    with lake_reader(ctx.pipeline.lake.catalog, sql_catalog(ctx.catalog)) as lake:
+    with lake_reader(ctx.pipeline.lake.catalog, ctx.catalog) as lake:
         try:
             found = lake.table(target)
             if found is not None and any(found.is_ours(each) for each in (expected, *_half_published(ctx))):

@@ -6,7 +6,7 @@ and the landed files allow. What only a merge can find out is left to the next o
 
 from collections.abc import Callable, Iterator, Mapping
 
-from penstock.compare.lake_reader import lake_reader, sql_catalog
+from penstock.compare.lake_reader import lake_reader
 from penstock.conditions import needs_copy, runbook
 from penstock.contract.manifest import FileEntry
 from penstock.errors import ConfigError, LakeError
@@ -166,7 +166,7 @@ def _due(ctx: Context, record: TableRecord) -> Iterator[tuple[Lsn, FileEntry]]:
 
 def _foreign(ctx: Context, record: TableRecord) -> str | None:
     """Say whose commit is the lake table's newest; compactions since ours do not count."""
-    with lake_reader(ctx.pipeline.lake.catalog, sql_catalog(ctx.catalog)) as lake:
+    with lake_reader(ctx.pipeline.lake.catalog, ctx.catalog) as lake:
         found = lake.table(record.target)
     if found is None:
         return "the lake has no such table"

@@ -5,13 +5,12 @@ of a verification. A table that cannot be read says so in its comparison, and th
 """
 
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from penstock.compare.fingerprint import Fingerprint
-from penstock.compare.lake_reader import LakeReader, LakeTable, lake_reader, sql_catalog
+from penstock.compare.lake_reader import LakeTable, lake_reader
 from penstock.compare.report import ComparedTable, Comparison, TableComparison, unpromised
 from penstock.compare.rows import compare_table, fingerprint
 from penstock.errors import LakeError, PenstockError
@@ -130,18 +129,15 @@ class Comparer:
             require_same(texts.session, table.relations)
 
 
-def compare(
-    ctx: Context, records: Sequence[TableRecord] | None = None, *, lake_properties: Mapping[str, str] | None = None
-) -> Comparison:
+def compare(ctx: Context, records: Sequence[TableRecord] | None = None) -> Comparison:
     """Compare tables of a pipeline, or every one, paused ones too, with the source as it is now.
 
-    Rows not yet merged are reported as missing. `lake_properties` are further ones of PyIceberg's,
-    such as an object store's. A table that cannot be read is reported, and the others are compared. Raises SourceError,
-    LedgerError or LakeError for what concerns all of them.
+    Rows not yet merged are reported as missing. A table that cannot be read is reported, and the others are compared. Raises
+    SourceError, LedgerError or LakeError for what concerns all of them.
     """
     left = {record.oid: Chosen(record) for record in (known_tables(ctx) if records is None else records)}
     found: dict[int, TableComparison] = {}
-    with open_lake(ctx, lake_properties) as lake:
+    with lake_reader(ctx.pipeline.lake.catalog, ctx.catalog) as lake:
 
         def compare_left(_: Collection[int]) -> Mapping[int, PenstockError]:
             with export_snapshot(ctx.source, what=f"{ctx.name}:compare") as now:
@@ -165,11 +161,6 @@ def compare(
 def known_tables(ctx: Context) -> list[TableRecord]:
     """Return the pipeline's tables but those that were dropped."""
     return [record for record in ctx.ledger.tables.all(ctx.name) if record.state != "dropped"]
-
-
-def open_lake(ctx: Context, properties: Mapping[str, str] | None = None) -> AbstractContextManager[LakeReader]:
-    """Open the pipeline's catalog, with further properties of PyIceberg's; raises LakeError."""
-    return lake_reader(ctx.pipeline.lake.catalog, {**sql_catalog(ctx.catalog), **(properties or {})})
 
 
 def compared(table: SourceTable, record: TableRecord, sent: Collection[str]) -> ComparedTable:

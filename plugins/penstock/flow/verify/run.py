@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
-from penstock.compare.lake_reader import LakeReader, LakeTable
+from penstock.compare.lake_reader import LakeReader, LakeTable, lake_reader
 from penstock.compare.report import Comparison, TableComparison
 from penstock.conditions import Directive
 from penstock.errors import LakeError, LedgerError
@@ -19,7 +19,7 @@ from penstock.flow.guards import require_named, running
 from penstock.flow.health import alarms
 from penstock.flow.health.alerts import Deliver, no_delivery
 from penstock.flow.verify.barrier import Merge, cut_at, marked_snapshot
-from penstock.flow.verify.compare import Comparer, SourceSide, compare, known_tables, open_lake
+from penstock.flow.verify.compare import Comparer, SourceSide, compare, known_tables
 from penstock.flow.verify.sampling import choose
 from penstock.lake.columns import columns_stamp
 from penstock.ledger.records import CutRecord
@@ -40,7 +40,6 @@ def verify(
     mode: Mode = "whole",
     merge: Merge,
     deliver: Deliver = no_delivery,
-    lake_properties: Mapping[str, str] | None = None,
 ) -> Comparison:
     """Compare tables of a running pipeline at one position, and remember what was found.
 
@@ -50,7 +49,7 @@ def verify(
     LakeError("verify-late"), and whatever capture and merge raise.
     """
     running(ctx)
-    with open_lake(ctx, lake_properties) as lake, ctx.ledger.locks.hold(ctx.name, "verify"):
+    with lake_reader(ctx.pipeline.lake.catalog, ctx.catalog) as lake, ctx.ledger.locks.hold(ctx.name, "verify"):
         chosen = choose(ctx, lake, tables, mode)
         with marked_snapshot(ctx, "verify") as exact:
             number = ctx.ledger.verifications.begin(ctx.name, mode=mode, lsn=exact.lsn)
@@ -68,9 +67,7 @@ def verify(
     return Comparison(found, number, exact.lsn)
 
 
-def verify_now(
-    ctx: Context, *, tables: Sequence[str] = (), lake_properties: Mapping[str, str] | None = None
-) -> Comparison:
+def verify_now(ctx: Context, *, tables: Sequence[str] = ()) -> Comparison:
     """Compare these tables, or all, paused ones too, as both sides are: for a source without writers, or a paused table.
 
     What is written meanwhile, or not merged yet, shows as a difference. So nothing is recorded, and no alarm opens. Raises
@@ -83,7 +80,7 @@ def verify_now(
             "not-bootstrapped", f"expected pipeline {ctx.name} to have tables to compare, it has none yet; bootstrap it"
         )
     records = require_named(known, tables) if tables else known
-    found = compare(ctx, records, lake_properties=lake_properties)
+    found = compare(ctx, records)
     for each in found.tables:
         if each.trouble is not None and each.trouble.directive is Directive.PAGE:
             raise each.trouble

@@ -23,7 +23,7 @@ from penstock.source import session
 from penstock.source.catalog_snapshot import read_catalog
 from penstock.source.patterns import named_by
 from penstock.source.text_rows import LeadingKey, leading_keys
-from penstock.values.lake_types import mapping
+from penstock.values.lake_types import lake_type_of
 
 _SAMPLED_ROWS = 1_000_000
 _KEYLESS = "it has no key by which its rows could be cut into shares"
@@ -100,7 +100,7 @@ class _Sample:
     ) -> Sequence[KeyShare]:
         """Return the shares of the round that is under way, or begin the next one."""
         type = next(column.type for column in table.columns if column.name == key.name)
-        alike = key.ordered_alike(mapping(type).lake_type)
+        alike = key.ordered_alike(lake_type_of(type))
         wanted = self.ctx.pipeline.verify.shares
         ledger, name = self.ctx.ledger, self.ctx.name
         same = bool(shares) and (shares[0].wanted, shares[0].key_column, shares[0].key_type, shares[0].indexed) == (
