@@ -184,6 +184,18 @@ class PipelineEnv:
             while self.merge() is not None:
                 pass
 
+    def plan(self, *, force: bool = False, last: bool = False) -> str:
+        """Plan a merge, of which there is something to do; return its attempt."""
+        attempt = merge.plan(self.ctx, force=force, last=last)
+        assert attempt is not None
+        return attempt
+
+    def prepared(self, *, force: bool = False, last: bool = False) -> str:
+        """Plan a merge and let Spark prepare it; return its attempt, which no one has published yet."""
+        attempt = self.plan(force=force, last=last)
+        self.submit(merge.job(self.ctx, attempt))
+        return attempt
+
     def merge(self, *, force: bool = False, last: bool = False) -> str | None:
         """Merge and publish what is due; return the attempt. The `last` merge of an era is that of a halted pipeline."""
         return merge.merge(self.ctx, self.submit, force=force, last=last)
@@ -241,6 +253,11 @@ class PipelineEnv:
     def tables(self) -> list[TableRecord]:
         """Return the pipeline's tables as the ledger has them now."""
         return self.ctx.ledger.tables.all(self.name)
+
+    def table(self, name: str) -> TableRecord:
+        """Return one of them by its name."""
+        (found,) = (table for table in self.tables if table.name == name)
+        return found
 
     def states(self) -> dict[str, tuple[str, str | None]]:
         """Return the state of each table, and the slug of what it is paused by."""

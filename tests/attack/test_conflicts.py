@@ -14,7 +14,6 @@ from penstock.flow.merge import run as merge
 from penstock.flow.verify import run as verify
 from penstock.ledger.verifications import VerifiedTable
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.recovery import equal
 
 pytestmark = pytest.mark.spark
 
@@ -42,9 +41,7 @@ def lose(env: PipelineEnv, statements: str) -> None:
 
 def publish(env: PipelineEnv, deliver: Callable[[Alert], Delivery] | None) -> None:
     with merge.merge_lock(env.ctx):
-        attempt = merge.plan(env.ctx)
-        assert attempt is not None
-        env.submit(merge.job(env.ctx, attempt))
+        attempt = env.prepared()
         merge.publish(env.ctx, attempt, deliver=deliver)
 
 
@@ -117,7 +114,7 @@ def test_the_first_conflict_is_reported_and_ends_with_a_comparison_or_a_copy(env
     assert env16.resync("public.t")
     assert known(env16)["t"].conflicts == {}
     assert [each for each in env16.ctx.ledger.health.alarms(env16.name) if each.closed_at is None] == []
-    equal(env16)
+    assert env16.unlike() == []
 
 
 @pytest.mark.slow
@@ -134,7 +131,7 @@ def test_what_a_copy_and_the_changes_since_its_slot_have_in_common_is_no_conflic
 
     assert known(env16)["t"].conflicts == {}
     assert env16.ctx.ledger.health.alarms(env16.name) == []
-    equal(env16)
+    assert env16.unlike() == []
 
 
 def merging(env: PipelineEnv) -> Callable[[], None]:

@@ -15,7 +15,6 @@ from penstock.flow.recover import resume
 from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.members import begin, messages, states
-from tests.scenarios.recovery import equal
 
 TABLES = """
 create table t (id int primary key, v int);
@@ -109,7 +108,7 @@ def test_lake_and_source_are_equal_after_each_end_of_a_hold(env: PipelineEnv) ->
             env.follow(f"update t set v = v + 1 where id < 4; insert into t values ({100 + number}, 1)")
             assert len(env.lake_rows("t")) == 10 + number
         env.follow()
-        equal(env)
+        assert env.unlike() == []
         assert set(states(env).values()) == {"ready"}
 
 
@@ -118,8 +117,7 @@ def test_what_reads_no_rows_of_a_held_table_does_not_wait_for_it(env: PipelineEn
     begin(env, "select")
     env.capture()
     name = env.ctx.pipeline.publication
-    (t,) = (table for table in env.tables if table.name == "t")
-    env.ctx.ledger.tables.stop(env.name, {t.oid: Trouble.usual("schema-change", "a column was renamed")})
+    env.ctx.ledger.tables.stop(env.name, {env.table("t").oid: Trouble.usual("schema-change", "a column was renamed")})
 
     with holding(env, "prepared", "commit"):
         assert {each.slug for each in judge_pipeline(env.ctx).findings} == {"table-paused"}
@@ -153,7 +151,7 @@ def test_a_held_table_keeps_no_other_from_its_new_copy(env16: PipelineEnv) -> No
     with holding(env16, "open", "rollback"):
         rebuild.resync(env16.ctx, ["public.t"], env16.submit)
         assert messages(env16, "rebuild-switched") or states(env16)["t"] == "ready"
-    equal(env16)
+    assert env16.unlike() == []
 
 
 @pytest.mark.slow

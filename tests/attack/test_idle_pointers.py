@@ -10,7 +10,6 @@ from penstock.jobs.plans import MergePlan
 from penstock.landing import layout
 from penstock_spark import table_maintenance
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.recovery import equal
 
 pytestmark = pytest.mark.spark
 
@@ -78,7 +77,7 @@ def test_an_idle_table_that_was_moved_pauses_in_the_next_cut_and_all_others_are_
     assert asked_about(env16, attempt) == {*MOVED, "compacted"}
     assert env16.resync(*(f"public.{table}" for table in MOVED))
     assert set(env16.states().values()) == {("ready", None)}
-    equal(env16)
+    assert env16.unlike() == []
     change(env16, "insert into busy values (5, 'e')")
     assert asked_about(env16, env16.merge()) == set(), "what was looked at once is known"
 
@@ -87,9 +86,7 @@ def test_an_idle_table_that_was_moved_pauses_in_the_next_cut_and_all_others_are_
 def test_an_idle_table_that_is_moved_before_the_publish_keeps_the_cut_back_once(env16: PipelineEnv) -> None:
     make(env16, ("idle", "busy"))
     change(env16, "insert into busy values (4, 'd')")
-    attempt = merge.plan(env16.ctx)
-    assert attempt is not None
-    env16.submit(merge.job(env16.ctx, attempt))
+    attempt = env16.prepared()
     run(env16, f"drop table lake.{env16.name}.public.idle")
     before = env16.ctx.ledger.merges.last_cut(env16.name)
 
@@ -128,15 +125,13 @@ def test_our_own_maintenance_and_dead_runs_are_no_foreign_hand(env16: PipelineEn
     make(env16, ("idle", "busy"))
     env16.maintain()
     change(env16, "insert into busy values (4, 'd'); insert into idle values (4, 'd')")
-    dead = merge.plan(env16.ctx)
-    assert dead is not None
-    env16.submit(merge.job(env16.ctx, dead))  # what it staged stays
+    env16.prepared()  # what it staged stays
 
     env16.merge()
     env16.merge(force=True)
 
     assert set(env16.states().values()) == {("ready", None)}
-    equal(env16)
+    assert env16.unlike() == []
 
 
 @pytest.mark.slow
@@ -154,4 +149,4 @@ def test_a_merge_reads_nothing_of_the_runs_before(env16: PipelineEnv) -> None:
     shutil.rmtree(env16.landing / env16.name / "runs")
     change(env16, "delete from busy where id = 1")
     env16.merge()
-    equal(env16)
+    assert env16.unlike() == []

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from psycopg import sql
 
-from penstock.compare.lake_reader import LakeReader, lake_reader, sql_catalog
+from penstock.compare.lake_reader import LakeReader, lake_reader
 from penstock.lake.ddl import path
 from penstock_spark.session import java
 from tests.conftest import LakeCatalog
@@ -125,7 +125,7 @@ def test_variables_in_names_stay_as_they_are_and_no_value_of_the_environment_is_
     env16.changelog(start, end)
 
     equal(env16)
-    with lake_reader("lake", sql_catalog(env16.ctx.catalog)) as reader:
+    with lake_reader("lake", env16.ctx.catalog) as reader:
         for table in env16.tables:
             if table.name in VARIABLES:
                 found = reader.table(table.target)
@@ -190,7 +190,7 @@ def test_tables_named_as_each_others_folders_stay_whole_when_one_is_copied_again
     assert len(report.lake.dropped) == len(again)
     assert all(table.left is None and table.orphans == 0 for table in report.lake.tables)
     equal(env16)
-    with lake_reader("lake", sql_catalog(env16.ctx.catalog)) as reader:
+    with lake_reader("lake", env16.ctx.catalog) as reader:
         for table in env16.tables:
             assert len(read_by_all(env16, reader, table.target)) == 3
     assert not any(Path(old.location.removeprefix("file://")).exists() for old in report.lake.dropped)

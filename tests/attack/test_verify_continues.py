@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.compare.fingerprint import Fingerprint
-from penstock.compare.lake_reader import lake_reader, sql_catalog
+from penstock.compare.lake_reader import lake_reader
 from penstock.compare.report import ComparedTable, Comparison, TableComparison
 from penstock.errors import LakeError
 from penstock.flow.context import Context
@@ -22,7 +22,7 @@ LOCKED_OUT = "closed"
 
 def files(env: PipelineEnv, table: str) -> dict[str, Path]:
     """Return one file of each kind that a lake table is made of."""
-    with lake_reader(env.ctx.pipeline.lake.catalog, sql_catalog(env.ctx.catalog)) as lake:
+    with lake_reader(env.ctx.pipeline.lake.catalog, env.ctx.catalog) as lake:
         found = lake.table((env.ctx.pipeline.namespace, "public", table))
         assert found is not None
         snapshot = found.table.current_snapshot()

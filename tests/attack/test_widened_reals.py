@@ -4,7 +4,6 @@ import pytest
 
 from penstock.flow.load import run as rebuild
 from penstock.flow.load.run import Replay
-from penstock.flow.verify.compare import compare
 from tests.pipeline_env import PipelineEnv
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -38,7 +37,7 @@ def test_a_copy_that_was_landed_as_texts_is_replayed_over_it(env16: PipelineEnv)
     captured(env16, ROWS.format(9))
 
     assert rebuild.switch(env16.ctx, ids, env16.submit)
-    assert compare(env16.ctx).equal
+    assert env16.unlike() == []
 
 
 def test_values_that_were_fetched_before_it_are_merged_in_one_batch_with_it(env16: PipelineEnv) -> None:

@@ -18,8 +18,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from penstock.compare.lake_reader import lake_reader, sql_catalog
-from penstock.flow.merge import run as merge
+from penstock.compare.lake_reader import lake_reader
 from penstock.flow.spark_job import catalog_secrets, describe
 from tests.faults.steps import Kill
 from tests.pipeline_env import ROOT, PipelineEnv
@@ -120,15 +119,7 @@ def _carry_out(env: PipelineEnv, wanted: Path) -> None:
     wanted.with_name("carried-out").write_text("")
 
 
-# --- merges, and what readers see -------------------------------------------------------------------
-
-
-def prepared(env: PipelineEnv, *, force: bool = False, last: bool = False) -> str:
-    """Plan a merge and let Spark prepare it; return its attempt, which no one has published yet."""
-    attempt = merge.plan(env.ctx, force=force, last=last)
-    assert attempt is not None
-    env.submit(merge.job(env.ctx, attempt))
-    return attempt
+# --- what readers see -------------------------------------------------------------------
 
 
 def pointers(env: PipelineEnv, *, aside: bool = False) -> dict[tuple[str, str], str]:
@@ -151,7 +142,7 @@ def snapshots(env: PipelineEnv) -> dict[tuple[str, str], int | None]:
     What a merge prepares makes a new metadata file, too, in which the name shows what it did.
     """
     shown = {}
-    with lake_reader("lake", sql_catalog(env.ctx.catalog)) as reader:
+    with lake_reader("lake", env.ctx.catalog) as reader:
         for namespace, table in pointers(env):
             found = reader.table((*namespace.split("."), table))
             assert found is not None

@@ -60,7 +60,7 @@ def _texts(row: tuple[Any, ...]) -> Row:
 
 
 def _known(env: PipelineEnv, table: str) -> tuple[TableRecord, LoadRecord]:
-    record = next(each for each in env.tables if each.name == table)
+    record = env.table(table)
     (copied,) = (each for each in env.ctx.ledger.loads.copies(env.name) if each.oid == record.oid)
     return record, copied
 

@@ -4,7 +4,7 @@ import pytest
 
 from penstock.flow.merge import run as merge
 from tests.faults.conftest import NewPipeline
-from tests.faults.harness import killed, killed_twice, prepared
+from tests.faults.harness import killed, killed_twice
 from tests.faults.steps import Step, called
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios.key_changes import KEYED, change_of_key
@@ -43,7 +43,7 @@ def test_whatever_step_is_the_last_each_change_meets_its_row(
     if verb == "publish":
         env.capture()
         with merge.merge_lock(env.ctx):
-            attempt = prepared(env, force=True)
+            attempt = env.prepared(force=True)
         killed(env, f"publish:{attempt}", *kill)
     else:
         killed_twice(env, "capture", kill, lambda: env.sql(change_of_key(env, number + 20)))

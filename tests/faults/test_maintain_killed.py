@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from penstock.compare.lake_reader import LakeReader, lake_reader, sql_catalog
+from penstock.compare.lake_reader import LakeReader, lake_reader
 from penstock.errors import LedgerError
 from penstock.flow.load import run as rebuild
 from penstock.flow.load.run import Replay
@@ -30,7 +30,6 @@ from tests.faults.steps import Kill, Step, called, slow
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios import changelogs, source_history
 from tests.scenarios.maintained import CHANGES, SHOP, folder, snapshots
-from tests.scenarios.recovery import equal
 
 pytestmark = pytest.mark.spark
 
@@ -159,7 +158,7 @@ def test_whatever_step_is_the_last_readers_and_merges_continue_and_the_next_run_
 
     everything_is_there(shop)
     shop.busy()
-    equal(shop.env)
+    assert shop.env.unlike() == []
     everything_is_there(shop)
     ends(shop, due)
 
@@ -208,9 +207,7 @@ def let_be_due(shop: Shop, number: int) -> Due:
     shop.fill(shop.change())
     shop.merge()
     unfilled = shop.change()
-    attempt = merge.plan(env.ctx)
-    assert attempt is not None
-    env.submit(merge.job(env.ctx, attempt))  # and no one publishes it
+    attempt = env.prepared()  # and no one publishes it
     long_ago = time.time() - 4 * 86400
     orphan = folder(env, "item") / "data" / f"old{number}.parquet"
     orphan.write_text("of a killed merge")
@@ -243,7 +240,7 @@ def set_aside(shop: Shop) -> list[Path]:
 def everything_is_there(shop: Shop) -> None:
     """Assert that readers see what they saw: tables, cuts, changelogs; and that the ledger's files exist."""
     env = shop.env
-    with lake_reader("lake", sql_catalog(env.ctx.catalog)) as reader:
+    with lake_reader("lake", env.ctx.catalog) as reader:
         for cut in env.ctx.ledger.merges.cuts(env.name, limit=1000):
             for entry in cut.tables:
                 if entry["name"] in WATCHED:
@@ -306,5 +303,5 @@ def ends(shop: Shop, due: Due) -> None:
     rebuild.replay(env.ctx, Replay(("public.anew",), shadow=suffix), env.submit)
     assert sorted(row[:2] for row in env.lake_rows(f"anew__{suffix}")) == sorted(env.sql("select * from anew"))
     shop.busy()
-    equal(env)
+    assert env.unlike() == []
     everything_is_there(shop)

@@ -20,11 +20,10 @@ from penstock.flow.schema import run as schema
 from penstock.flow.verify.compare import compare
 from penstock.ledger import merges
 from penstock.ledger.records import CutRecord
-from penstock.ledger.table_records import TableRecord
 from penstock.source import server_info
 from penstock_spark import merge as merging
 from tests.faults.conftest import NewPipeline
-from tests.faults.harness import cut, killed, killed_unseen, pointers, prepared
+from tests.faults.harness import cut, killed, killed_unseen, pointers
 from tests.faults.steps import Step
 from tests.pipeline_env import PipelineEnv
 
@@ -76,12 +75,6 @@ def env(new_pipeline: NewPipeline) -> PipelineEnv:
     return new_pipeline("faults_merge", TABLES)
 
 
-def planned(env: PipelineEnv) -> str:
-    attempt = merge.plan(env.ctx)
-    assert attempt is not None
-    return attempt
-
-
 def spark_merge(env: PipelineEnv, attempt: str) -> None:
     env.submit(merge.job(env.ctx, attempt))
 
@@ -90,16 +83,11 @@ def cuts(env: PipelineEnv) -> list[CutRecord]:
     return env.ctx.ledger.merges.cuts(env.name, limit=1000)
 
 
-def table(env: PipelineEnv, name: str) -> TableRecord:
-    (found,) = (record for record in env.tables if record.name == name)
-    return found
-
-
 def equal(env: PipelineEnv, *names: str) -> None:
     """Assert that source and lake are equal, table by table, and the tables not paused."""
     found = {compared.name: compared for compared in compare(env.ctx).tables}
     for name in names or ("item", "visit"):
-        assert table(env, name).state == "ready", table(env, name).paused_reason
+        assert env.table(name).state == "ready", env.table(name).paused_reason
         assert found[name].equal, list(found[name].lines())
 
 
@@ -112,7 +100,7 @@ def test_a_killed_plan_and_an_application_without_a_result_leave_nothing_behind(
     before = cut(env)
     killed_unseen(env, "plan", PLANNING, cut)
 
-    silent = planned(env)
+    silent = env.plan()
     with pytest.raises(LakeError, match="spark-failed"):
         merge.publish(env.ctx, silent)
     assert cut(env) == before
@@ -124,10 +112,10 @@ def test_a_killed_plan_and_an_application_without_a_result_leave_nothing_behind(
 @pytest.mark.slow
 def test_a_spark_run_that_outlived_its_task_changes_nothing(env: PipelineEnv, monkeypatch: pytest.MonkeyPatch) -> None:
     env.land(CHANGES)
-    during = planned(env)
-    after = planned(env)
+    during = env.plan()
+    after = env.plan()
     env.land(CHANGES)
-    overtaken = planned(env)
+    overtaken = env.plan()
 
     # a stale run writes while its successor is between its tables and its end: it touches nothing of that one's
     with monkeypatch.context() as patched:
@@ -170,7 +158,7 @@ def test_a_publish_killed_before_its_commit_moves_nothing_and_two_at_once_move_i
     env: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     env.land(CHANGES)
-    attempt = prepared(env)
+    attempt = env.prepared()
     before, published = cut(env), cuts(env)
 
     killed_unseen(env, f"publish:{attempt}", BEFORE_THE_COMMIT, cut)
@@ -199,10 +187,10 @@ def terminated_afterwards(env: PipelineEnv) -> Callable[..., None]:
 
 
 def test_names_that_change_places_do_so_in_the_cut_or_not_at_all(env: PipelineEnv) -> None:
-    oids = {name: table(env, name).oid for name in ("red", "black")}
+    oids = {name: env.table(name).oid for name in ("red", "black")}
     swap = "alter table red rename to x; alter table black rename to red; alter table x rename to black; "
     env.land(f"{swap} update black set name = name || '+'; {CHANGES}")
-    attempt = prepared(env)
+    attempt = env.prepared()
     before = pointers(env)
     killed_unseen(env, f"publish:{attempt}", RENAMING, cut)
 
@@ -215,7 +203,7 @@ def test_names_that_change_places_do_so_in_the_cut_or_not_at_all(env: PipelineEn
     }
     assert pointers(env)[f"{env.name}.public", "red"] == before[f"{env.name}.public", "black"]
     env.merge()
-    assert (table(env, "red").oid, table(env, "brown").oid) == (oids["black"], oids["red"])
+    assert (env.table("red").oid, env.table("brown").oid) == (oids["black"], oids["red"])
     equal(env, "item", "visit", "red", "brown")
     env.sql("alter table red rename to black; alter table brown rename to red")
     env.follow(CHANGES)
@@ -224,7 +212,7 @@ def test_names_that_change_places_do_so_in_the_cut_or_not_at_all(env: PipelineEn
 
 def test_a_publish_whose_answer_got_lost_returns_its_cut_when_asked_again(env: PipelineEnv) -> None:
     env.land(CHANGES)
-    attempt = prepared(env)
+    attempt = env.prepared()
     killed(env, f"publish:{attempt}", Step.MERGE_PUBLISHED, "after")
     after, newest = cut(env), cuts(env)[0]
     assert newest.attempt == attempt
@@ -236,7 +224,7 @@ def test_a_publish_whose_answer_got_lost_returns_its_cut_when_asked_again(env: P
 
 def test_a_foreign_commit_before_the_publish_pauses_that_table_and_no_other(env: PipelineEnv) -> None:
     env.land(f"{CHANGES} update taken set name = name || '+'")
-    attempt = prepared(env)
+    attempt = env.prepared()
     env.spark.sql(f"delete from lake.{env.name}.public.taken where id = 7")
     before = cut(env)
 
@@ -245,7 +233,7 @@ def test_a_foreign_commit_before_the_publish_pauses_that_table_and_no_other(env:
     assert cut(env) == before
 
     env.merge()
-    assert (table(env, "taken").state, table(env, "taken").paused_slug) == ("paused", "foreign-commit")
+    assert (env.table("taken").state, env.table("taken").paused_slug) == ("paused", "foreign-commit")
     equal(env)
 
 
@@ -255,11 +243,11 @@ def test_a_foreign_commit_before_the_publish_pauses_that_table_and_no_other(env:
 def test_a_missing_landing_file_is_named_and_halts_and_nothing_is_lost(env: PipelineEnv) -> None:
     env.land(CHANGES)
     files = [entry for window in env.ctx.ledger.windows.all(env.name)[-1:] for entry in window.files]
-    missing = next(entry.path for entry in files if entry.oid == table(env, "item").oid)
+    missing = next(entry.path for entry in files if entry.oid == env.table("item").oid)
     place, aside = env.landing / missing, env.landing / "aside"
     before, published = pointers(env, aside=True), cuts(env)
 
-    attempt = planned(env)
+    attempt = env.plan()
     place.rename(aside)
     with pytest.raises(LakeError, match="landing-file-missing") as in_spark:
         spark_merge(env, attempt)
@@ -300,7 +288,7 @@ def test_columns_that_are_added_dropped_and_renamed_follow_and_a_rewritten_one_p
         + CHANGES
     )
 
-    paused = table(env, "typed")
+    paused = env.table("typed")
     assert (paused.state, paused.paused_slug) == ("paused", "schema-change")
     assert len(env.lake_rows("typed")) == 5, "a paused table stays at its cut"
     equal(env, "item", "visit", "grown", "shrunk", "renamed")
@@ -311,7 +299,7 @@ def test_columns_that_are_added_dropped_and_renamed_follow_and_a_rewritten_one_p
 def test_a_cut_that_is_published_while_another_is_planned_overtakes_the_plan(
     env: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    attempt = prepared(env, force=True)
+    attempt = env.prepared(force=True)
 
     def slowly(*arguments: Any, **named: Any) -> object:
         queue = due(*arguments, **named)
@@ -341,7 +329,7 @@ def test_a_column_that_is_added_while_a_window_begins_does_not_pause_its_table(
             patched.setattr(owner, step, followed_by(getattr(owner, step), occurrence, env, added))
             env.capture()
         assert merge.plan(env.ctx, force=True)
-        assert table(env, "hasty").state == "ready", table(env, "hasty").paused_reason
+        assert env.table("hasty").state == "ready", env.table("hasty").paused_reason
         env.capture()
     env.merge()
     equal(env, "hasty")
@@ -374,7 +362,7 @@ def test_a_publish_killed_between_catalog_and_ledger_is_healed(new_pipeline: New
     for number, repeated in enumerate((True, False)):
         renamed = f"alter table left_{number} rename to left_{number + 1}"
         env.land(f"update item set name = name || '+'; insert into visit values ('page'); {renamed}")
-        attempt = prepared(env)
+        attempt = env.prepared()
         published = cuts(env)
         killed_unseen(env, f"publish:{attempt}", [(Step.POINTERS_MOVED_BY_MERGE, "before")], cut)
         killed(env, f"publish:{attempt}", Step.POINTERS_MOVED_BY_MERGE, "after")

@@ -14,10 +14,10 @@ from stack.servers.binaries import Binaries
 from stack.servers.postgres import Database
 from tests.conftest import NewServer
 from tests.faults.conftest import NewPipeline
-from tests.faults.harness import killed, killed_twice, killed_unseen, prepared, run, snapshots
+from tests.faults.harness import killed, killed_twice, killed_unseen, run, snapshots
 from tests.faults.steps import Kill, Step, called, slow
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.recovery import CHANGES, SHOP, equal, follows
+from tests.scenarios.recovery import CHANGES, SHOP, follows
 
 pytestmark = pytest.mark.spark
 
@@ -120,7 +120,7 @@ def again(env: PipelineEnv, verb: str) -> None:
         else rebuild.replay(env.ctx, Replay(tuple(TABLES)), env.submit)
     )
     assert rebuild.switch(env.ctx, ids, env.submit)
-    equal(env)
+    assert env.unlike() == []
 
 
 @pytest.mark.slow
@@ -128,7 +128,7 @@ def test_a_merge_that_was_overtaken_cannot_switch_a_table(env: PipelineEnv) -> N
     land(env, 50)
     ids = rebuild.resync(env.ctx, TABLES, env.submit)
     env.land(CHANGES.format(51))  # as far as the copy's snapshot: before that there is nothing to switch to
-    overtaken, newer = prepared(env), prepared(env)
+    overtaken, newer = env.prepared(), env.prepared()
     before = snapshots(env)
 
     late = run(env, f"publish:{overtaken}")
@@ -137,7 +137,7 @@ def test_a_merge_that_was_overtaken_cannot_switch_a_table(env: PipelineEnv) -> N
     assert snapshots(env) == before
     merge.publish(env.ctx, newer)
     assert {each.id for each in env.ctx.ledger.loads.builds(env.name, states=["done"])} >= set(ids)
-    equal(env)
+    assert env.unlike() == []
     follows(env)
 
 
@@ -151,7 +151,7 @@ def test_a_switch_that_was_published_by_half_is_taken_over(new_pipeline: NewPipe
     env.merge(force=True)  # finds that the lake has moved
 
     assert {each.state for each in env.ctx.ledger.loads.builds(env.name, states=None)} == {"done"}
-    equal(env)
+    assert env.unlike() == []
     follows(env)
 
 

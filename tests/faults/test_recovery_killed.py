@@ -9,10 +9,10 @@ from penstock.flow.load import bootstrap
 from penstock.flow.merge import run as merge
 from penstock.flow.recover import run as recover
 from tests.faults.conftest import NewPipeline
-from tests.faults.harness import cut, killed, killed_twice, killed_unseen, pointers, prepared, run
+from tests.faults.harness import cut, killed, killed_twice, killed_unseen, pointers, run
 from tests.faults.steps import Kill, Step, called, slow
 from tests.pipeline_env import PipelineEnv, copy_without_spark
-from tests.scenarios.recovery import CHANGES, SHOP, consume, equal, follows, recovered
+from tests.scenarios.recovery import CHANGES, SHOP, consume, follows, recovered
 
 pytestmark = pytest.mark.spark
 
@@ -80,7 +80,7 @@ def test_the_switch_is_whole_or_not_at_all(env: PipelineEnv) -> None:
     lose_the_slot(env, 60)
     begin_a_new_era(env)
     bootstrap.copy(env.ctx, copy_without_spark)
-    attempt = prepared(env)
+    attempt = env.prepared()
     before = pointers(env)
 
     killed_unseen(env, f"publish:{attempt}", PUBLISHING, cut)
@@ -91,7 +91,7 @@ def test_the_switch_is_whole_or_not_at_all(env: PipelineEnv) -> None:
 
     assert merge.publish(env.ctx, attempt).attempt == attempt
     assert pointers(env) == after
-    equal(env)
+    assert env.unlike() == []
     follows(env)
 
 
@@ -100,7 +100,7 @@ def test_the_last_merge_of_an_era_may_be_killed_too(env: PipelineEnv) -> None:
     for when in ("before", "after"):
         lose_the_slot(env, 70)
         recover.begin(env.ctx, recover.assess(env.ctx))
-        attempt = prepared(env, last=True)
+        attempt = env.prepared(last=True)
         killed(env, f"publish-last:{attempt}", Step.MERGE_PUBLISHED, when)
 
         recovered(env)
@@ -114,7 +114,7 @@ def test_the_last_merge_of_an_era_may_be_killed_too(env: PipelineEnv) -> None:
 @pytest.mark.slow
 def test_a_merge_of_the_era_before_can_publish_nothing(env: PipelineEnv) -> None:
     lose_the_slot(env, 80)
-    overtaken = prepared(env)
+    overtaken = env.prepared()
     begin_a_new_era(env)
     before = pointers(env)
 
@@ -126,7 +126,7 @@ def test_a_merge_of_the_era_before_can_publish_nothing(env: PipelineEnv) -> None
     assert "ledger-conflict" in late.stderr
 
     assert pointers(env) != before
-    equal(env)
+    assert env.unlike() == []
     follows(env)
 
 
@@ -134,13 +134,13 @@ def test_a_merge_of_the_era_before_can_publish_nothing(env: PipelineEnv) -> None
 def test_a_merge_that_was_published_by_half_is_known_before_the_era_ends(new_pipeline: NewPipeline) -> None:
     env = new_pipeline("faults_recovery_apart", SHOP, apart=True)
     lose_the_slot(env, 1)
-    attempt = prepared(env)
+    attempt = env.prepared()
     killed(env, f"publish:{attempt}", Step.POINTERS_MOVED_BY_MERGE, "after")
 
     begin_a_new_era(env)
     assert attempt in {cut.attempt for cut in env.ctx.ledger.merges.cuts(env.name)}
     bootstrap.copy(env.ctx, copy_without_spark)
-    attempt = prepared(env)
+    attempt = env.prepared()
     killed(env, f"publish:{attempt}", Step.POINTERS_MOVED_BY_MERGE, "after")
 
     follows(env)

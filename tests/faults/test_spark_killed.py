@@ -21,7 +21,6 @@ from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
 from tests.faults.oracle import at_source, landed
 from tests.pipeline_env import ROOT, PipelineEnv, copy_without_spark, spark_variables
-from tests.scenarios.recovery import equal
 
 pytestmark = pytest.mark.slow
 
@@ -115,8 +114,7 @@ def test_a_merge_whose_jvm_is_killed_is_merged_again(env: PipelineEnv, submittin
     bootstrap.copy(env.ctx, copy_without_spark)
     env.land(f"set synchronous_commit = on; {CHANGES}")
 
-    killed = merge.plan(env.ctx)
-    assert killed is not None
+    killed = env.plan()
     with pytest.raises(LakeError, match="spark-failed"):
         submitting("public.item: ")(merge.job(env.ctx, killed))
     with pytest.raises(LakeError, match="spark-failed"):
@@ -138,7 +136,7 @@ def test_a_maintenance_whose_jvm_is_killed_between_two_tables_is_ended_by_the_ne
 
     with pytest.raises(LakeError, match="spark-failed"):
         maintain.maintain(env.ctx, submitting("public.item: files"))
-    equal(env)
+    assert env.unlike() == []
     env.land(f"set synchronous_commit = on; {CHANGES}")
     merged(env, submitting())
     report = maintain.maintain(env.ctx, submitting())
@@ -152,7 +150,6 @@ def test_a_maintenance_whose_jvm_is_killed_between_two_tables_is_ended_by_the_ne
 
 
 def merged(env: PipelineEnv, submit: Submit) -> None:
-    attempt = merge.plan(env.ctx)
-    assert attempt is not None
+    attempt = env.plan()
     submit(merge.job(env.ctx, attempt))
     merge.publish(env.ctx, attempt)

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from penstock.compare.lake_reader import lake_reader, sql_catalog
+from penstock.compare.lake_reader import lake_reader
 from tests.pipeline_env import PipelineEnv
 
 SHOP = """
@@ -28,7 +28,7 @@ delete from visit where ctid = (select ctid from visit limit 1);
 
 def iceberg(env: PipelineEnv, table: str) -> Any:
     """Return a lake table as PyIceberg sees it."""
-    with lake_reader("lake", sql_catalog(env.ctx.catalog)) as reader:
+    with lake_reader("lake", env.ctx.catalog) as reader:
         found = reader.table((env.name, "public", table))
         assert found is not None
         return found.table

@@ -146,4 +146,4 @@ def test_a_merge_whose_application_is_killed_between_two_cuts_ends_and_the_next_
     merge.run()
 
     assert "it has ended by itself" in merge.log.read_text()
-    assert compare(env.ctx).equal
+    assert env.unlike() == []

@@ -29,8 +29,7 @@ def test_readers_see_no_table_before_the_cut_that_it_is_complete_in(env16: Pipel
         "create table t (id int primary key); insert into t values (1); create table nothing (id int primary key)"
     )
     bootstrap.copy(env16.ctx, env16.submit)
-    attempt = merge.plan(env16.ctx)
-    assert attempt is not None
+    attempt = env16.plan()
     assert env16.lake is not None
     catalog, mirrors = env16.lake.name, f"{env16.name}.public"
 

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from penstock.compare.lake_reader import lake_reader, sql_catalog
+from penstock.compare.lake_reader import lake_reader
 from penstock.errors import ConfigError, LakeError, LedgerError
 from penstock.flow import status
 from penstock.flow.capture import run as capture
@@ -29,7 +29,6 @@ from penstock.flow.maintain.run import MaintenanceRun
 from penstock.flow.merge import attempts
 from penstock.flow.merge import run as merge
 from penstock.flow.spark_job import SparkJob
-from penstock.flow.verify.compare import compare
 from penstock.jobs.maintenance_plan import TableReport
 from penstock.lake.ddl import CUTS_TABLE
 from penstock.ledger.maintenance import Maintenance
@@ -73,8 +72,7 @@ def maintained(env: PipelineEnv, **arguments: Any) -> tuple[MaintenanceRun, dict
 
 def equal(env: PipelineEnv) -> bool:
     """Return whether source and lake are equal, whole tables, and all of them are ready."""
-    states = {table.state for table in env.tables}
-    return compare(env.ctx).equal and states == {"ready"}
+    return env.unlike() == [] and {table.state for table in env.tables} == {"ready"}
 
 
 def shown(env: PipelineEnv, table: str, snapshot: int) -> tuple[list[Any], list[Any]]:
@@ -82,7 +80,7 @@ def shown(env: PipelineEnv, table: str, snapshot: int) -> tuple[list[Any], list[
     name = f"lake.{env.name}.public.{table}"
     env.spark.sql(f"refresh table {name}")
     by_spark = [tuple(row)[:-1] for row in env.spark.sql(f"select * from {name} version as of {snapshot}").collect()]
-    with lake_reader("lake", sql_catalog(env.ctx.catalog)) as reader:
+    with lake_reader("lake", env.ctx.catalog) as reader:
         found = reader.table((env.name, "public", table), snapshot)
         assert found is not None
         by_iceberg = pa.Table.from_batches(list(found.batches())).drop_columns("_misfits").to_pylist()
@@ -94,9 +92,7 @@ def shown(env: PipelineEnv, table: str, snapshot: int) -> tuple[list[Any], list[
 
 def test_tables_are_compacted_swept_and_reported_and_source_and_lake_stay_equal(env: PipelineEnv) -> None:
     change(env)
-    prepared = merge.plan(env.ctx)
-    assert prepared is not None
-    env.submit(merge.job(env.ctx, prepared))  # and no one publishes it
+    prepared = env.prepared()  # and no one publishes it
     mark = iceberg(env, "item").properties["penstock.lsn"]
     old, young = folder(env, "item") / "data" / "old.parquet", folder(env, "item") / "data" / "young.parquet"
     for orphan in (old, young):
@@ -219,7 +215,7 @@ def test_a_table_with_a_foreign_commit_is_left_alone_and_named(env: PipelineEnv)
     assert snapshots(env, "taken") == before
     assert tables["item"].left is None
     # fixed: the row is back, and main is where the last merge left it
-    expected = next(table.snapshot_id for table in env.tables if table.name == "taken")
+    expected = env.table("taken").snapshot_id
     env.spark.sql(f"call lake.system.rollback_to_snapshot('{env.name}.public.taken', {expected})")
     busy(env, 1)
     assert equal(env)
@@ -330,9 +326,7 @@ def test_only_one_works_on_the_lake_at_a_time_and_the_other_waits_or_says_who_ha
 def test_a_prepared_merge_is_published_before_maintenance_begins(env: PipelineEnv) -> None:
     env.settings["maintain"] = {"patience": "5m"}
     change(env)
-    attempt = merge.plan(env.ctx)
-    assert attempt is not None
-    env.submit(merge.job(env.ctx, attempt))
+    attempt = env.prepared()
     with ThreadPoolExecutor(1) as pool:
         maintenance = pool.submit(env.maintain)
         prepared = f"merge {attempt} is prepared"
@@ -408,8 +402,7 @@ def test_a_merge_that_is_at_work_while_tables_are_compacted_is_merged_again_and_
     env: PipelineEnv,
 ) -> None:
     change(env)
-    attempt = merge.plan(env.ctx)
-    assert attempt is not None
+    attempt = env.plan()
     env.maintain()
     env.submit(merge.job(env.ctx, attempt))  # a Spark run that outlived its task
 

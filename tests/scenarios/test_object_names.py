@@ -38,7 +38,7 @@ def test_a_key_that_becomes_one_of_names_pauses_its_table_and_no_copy_is_made_un
 
     env.land("alter table t drop constraint t_pkey, add primary key (relation)")
 
-    (why,) = (each for each in env.tables if each.name == "t")
+    why = env.table("t")
     assert (why.state, why.paused_slug) == ("paused", "no-usable-identity")
     assert "its key has column relation (regclass)" in (why.paused_reason or "")
     assert 'alter table "public"."t" alter "relation" type oid, then resync it' in (why.paused_reason or "")

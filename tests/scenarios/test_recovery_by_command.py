@@ -7,7 +7,7 @@ import pytest
 from penstock.cli.options import Status
 from tests.env_fixtures import Command
 from tests.pipeline_env import PipelineEnv
-from tests.scenarios.recovery import LANDED, LOST, SHOP, equal, follows
+from tests.scenarios.recovery import LANDED, LOST, SHOP, follows
 
 pytestmark = pytest.mark.spark
 
@@ -36,7 +36,7 @@ def test_a_dropped_slot_is_found_looked_at_and_recovered_by_command(env16: Pipel
 
     done = penstock("recover", "--no-dry-run")
     assert done.exit_code == 0, done.output
-    equal(env16)
+    assert env16.unlike() == []
     assert "gap after era 1" in penstock("status").output
     follows(env16)
 
@@ -61,7 +61,7 @@ def test_what_is_landed_and_gone_is_left_out_by_command(env16: PipelineEnv, pens
 
     done = penstock("recover", "--no-dry-run", "--no-merge-first")
     assert done.exit_code == 0, done.output
-    equal(env16)
+    assert env16.unlike() == []
     follows(env16)
 
 

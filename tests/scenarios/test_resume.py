@@ -150,7 +150,7 @@ def test_a_foreign_commit_keeps_a_table_paused_until_it_is_rolled_back(env16: Pi
     env16.spark.sql(f"delete from lake.{target} where id = 1")
     env16.follow("insert into t values (3, 'three')")
     assert paused(env16) == {"t"}
-    (record,) = (each for each in env16.tables if each.name == "t")
+    record = env16.table("t")
 
     with pytest.raises(LakeError, match=rf"foreign-commit.*not at our snapshot {record.snapshot_id}"):
         resume_table(env16.ctx, "public.t")

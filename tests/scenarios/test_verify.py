@@ -256,7 +256,7 @@ def test_what_cannot_be_compared_is_refused_before_any_work_or_skipped_with_the_
             verified(env16)
         writer.rollback()
 
-    env16.ctx.ledger.tables.stop(env16.name, {next(t.oid for t in env16.tables if t.name == "late"): Trouble.usual("schema-change", "for the test")})  # fmt: skip
+    env16.ctx.ledger.tables.stop(env16.name, {env16.table("late").oid: Trouble.usual("schema-change", "for the test")})
     found = by_table(verified(env16, mode="sample"))
     assert (found["entry"].outcome, found["entry"].reason) == (
         "skipped",
