@@ -139,9 +139,9 @@ def within(batch: pa.RecordBatch, part: KeyRange | None) -> pa.RecordBatch:
         return batch
     if not part.indexed:
         (rendered,) = row_texts(batch, [part.column])
-        return batch.filter(pc.fill_null(_between(rendered, part), part.lower is None))
+        return batch.filter(pc.fill_null(_between(rendered, part.lower, part.upper), part.lower is None))
     values = batch.column(part.column)
-    inside = _between(values, part)
+    inside = _between(values, part.lower, part.upper)
     return batch.filter(inside if not values.null_count else pc.coalesce(inside, _beyond(batch, part)))
 
 
@@ -155,23 +155,16 @@ def outside(batch: pa.RecordBatch, bounds: Sequence[Bound]) -> pa.RecordBatch:
 
 def _met(batch: pa.RecordBatch, condition: Condition) -> pa.Array:
     values = batch.column(str(condition.column))
-    if condition.values is not None:
-        wanted = pa.array(
-            [_value(each, values.type).as_py() for each in condition.values if each is not None], values.type
-        )
-        return pc.is_in(values, value_set=wanted)
-    met = values.is_valid()
-    if condition.low is not None:
-        met = pc.and_kleene(met, pc.greater_equal(values, _value(condition.low, values.type)))
-    if condition.high is not None:
-        met = pc.and_kleene(met, pc.less(values, _value(condition.high, values.type)))
-    return met
+    if condition.values is None:
+        return _between(values, condition.low, condition.high)
+    wanted = [_value(each, values.type).as_py() for each in condition.values if each is not None]
+    return pc.is_in(values, value_set=pa.array(wanted, values.type))
 
 
-def _between(values: pa.Array, part: KeyRange) -> pa.Array:
+def _between(values: pa.Array, lower: str | None, upper: str | None) -> pa.Array:
     """Compare, NULL for NULL."""
-    above = pc.is_valid(values) if part.lower is None else pc.greater_equal(values, _value(part.lower, values.type))
-    below = pc.is_valid(values) if part.upper is None else pc.less(values, _value(part.upper, values.type))
+    above = pc.is_valid(values) if lower is None else pc.greater_equal(values, _value(lower, values.type))
+    below = pc.is_valid(values) if upper is None else pc.less(values, _value(upper, values.type))
     return pc.if_else(values.is_valid(), pc.and_(above, below), pa.scalar(None, pa.bool_()))
 
 
