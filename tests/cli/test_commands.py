@@ -15,9 +15,11 @@ import typer
 from typer.testing import CliRunner, Result
 
 from penstock.cli.app import app
+from penstock.cli.context import spark_submit
 from penstock.cli.options import MEANINGS, NOT_TRIED, PLAN_MIGRATION, Mode, Status, status_of, worst
 from penstock.conditions import CONDITIONS, Directive
 from penstock.errors import PenstockError
+from penstock.flow.spark_job import SparkJob
 from penstock.ledger import verifications
 from tests.config.bad_pipeline_files import BAD, LEAST
 from tests.pipeline_env import ROOT
@@ -262,3 +264,15 @@ def test_with_all_each_pipeline_answers_or_says_why_not_and_json_stays_json(pens
     assert (good["pipeline"], good["error"]["slug"]) == ("good", "connection-missing")
     assert bad["error"]["slug"] == "config-invalid"
     assert "size_of_words.yaml:3" in bad["error"]["message"]
+
+
+def test_a_line_of_sparks_log_that_is_no_utf_8_ends_no_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "spark-submit"
+    program.write_text("#!/bin/sh\nprintf 'a\\377b\\nthe end\\n'")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    said: list[str] = []
+
+    spark_submit("local[1]", said.append)(SparkJob("job", Path("a.py"), "plan", (), Path("a.zip"), "1g", {}, {}))
+
+    assert said == ["a\N{REPLACEMENT CHARACTER}b", "the end"]

@@ -174,8 +174,9 @@ def spark_submit(master: str, progress: Callable[[str], None]) -> Submit:
         for key, value in job.conf.items():
             command += ["--conf", f"{key}={value}"]
         command += ["--py-files", str(job.py_files), str(job.application), *job.arguments]
+        environment = {**os.environ, **job.environment}
         with subprocess.Popen(
-            command, env={**os.environ, **job.environment}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
         ) as process:
             for line in process.stdout or ():
                 progress(line.rstrip())
