@@ -49,32 +49,22 @@ def build(pipeline: Pipeline) -> DAG:
             from penstock.flow.capture.run import capture_repeatedly
             from penstock.flow.health.run import watch_the_watcher
             from penstock.flow.load.waiting import tables_to_announce
-            from penstock.orchestration import lineage
-            from penstock.orchestration.assets import tell_of_schema
+            from penstock.orchestration.assets import tell_of_landing, tell_of_schema
             from penstock.orchestration.notifications import deliver, send_capture
-            from penstock.orchestration.other_dags import dag_states, paused
+            from penstock.orchestration.other_dags import dag_states, paused, wake_merge
 
             with working(pipeline) as ctx:
-                report = capture_repeatedly(ctx, why_end=lambda: paused(ti), landed=lambda _: wake(ctx, ti))
+                report = capture_repeatedly(ctx, why_end=lambda: paused(ti), landed=lambda _: wake_merge(ctx, ti))
                 watch_the_watcher(ctx, dag_states(ti, pipeline, ["slot_health"]), deliver)
                 waiting = tables_to_announce(ctx)
-                tell_of_schema(ctx, pipeline, outlet_events)
-                lineage.captured(ctx, ti, report)
+                tell_of_schema(ctx, outlet_events)
+                tell_of_landing(ctx, ti, outlet_events, report)
             send_capture(ctx.name, report.summary())
             if waiting:
                 outlet_events[alias(pipeline, "tables_joined")].add(
                     asset(pipeline, "new_tables"), extra={"tables": waiting}
                 )
-            if report.changes:
-                extra = {"upto": str(report.upto), "changes": report.changes}
-                outlet_events[alias(pipeline, "landed")].add(asset(pipeline, "landing"), extra=extra)
             return report.summary()
-
-        def wake(ctx: Any, ti: Any) -> None:
-            from penstock.orchestration.other_dags import wake_merge
-
-            if said := wake_merge(ti, pipeline):
-                ctx.progress(said)
 
         windows()
     return dag

@@ -27,19 +27,18 @@ from airflow.sdk.exceptions import AirflowSkipException
 
 from penstock.config.model import Pipeline
 from penstock.orchestration import notifications
-from penstock.orchestration.assets import alias, asset
+from penstock.orchestration.assets import alias
 from penstock.orchestration.dags import dag_arguments, dags
 from penstock.orchestration.tasks import SOURCE_POOL, working
 
 log = logging.getLogger("penstock")
-UNWATCHED = "until a run succeeds the slot is not watched, and the WAL that it keeps may fill the source's disk"
 
 
 def build(pipeline: Pipeline) -> DAG:
     """Return the DAG of one pipeline."""
     budget = 2 * pipeline.capture.time_budget + pipeline.capture.statement_timeout
     arguments = dag_arguments(pipeline, "slot_health", __doc__)
-    notice = notifications.AlertNotice(pipeline.name, "slot_health", pipeline.health, UNWATCHED)
+    notice = notifications.AlertNotice(pipeline)
     with DAG(
         **{**arguments, "on_failure_callback": [arguments["on_failure_callback"], notice]},
         schedule=pipeline.health.schedule,
@@ -64,16 +63,13 @@ def build(pipeline: Pipeline) -> DAG:
         def drain(seen: dict[str, Any], *, outlet_events: Any, ti: Any) -> dict[str, Any]:
             """Capture now, with larger windows, if the slot needs it; triggers merge as capture does."""
             from penstock.flow.health import run as flow
-            from penstock.orchestration import lineage
+            from penstock.orchestration.assets import tell_of_landing
 
             if not seen["drain"]:
                 raise AirflowSkipException("nothing to drain")
             with working(pipeline) as ctx:
                 done = flow.drain(ctx)
-                lineage.captured(ctx, ti, done)
-            if done.changes:
-                extra = {"upto": str(done.upto), "changes": done.changes}
-                outlet_events[alias(pipeline, "landed")].add(asset(pipeline, "landing"), extra=extra)
+                tell_of_landing(ctx, ti, outlet_events, done)
             return done.summary()
 
         @task(retries=0)

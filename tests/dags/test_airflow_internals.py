@@ -49,9 +49,8 @@ def _spark_operator() -> bool:
     from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator  # noqa: PLC0415
 
     operator = SparkSubmitOperator(task_id="t", conn_id="penstock_spark")
-    ours = ("_conn_id", "_driver_memory", "application", "application_args", "py_files", "conf", "name")
-    given = operator._conn_id == "penstock_spark"
-    return given and all(hasattr(operator, each) for each in ours) and "self._hook = self._get_hook()" in _source()
+    ours = ("_driver_memory", "application", "application_args", "py_files", "conf", "name")
+    return all(hasattr(operator, each) for each in ours) and "self._hook = self._get_hook()" in _source()
 
 
 def _exit_status() -> bool:
@@ -124,7 +123,7 @@ NAMES: dict[str, tuple[Callable[[], bool], str]] = {
     "airflow.sdk.execution_time.task_runner.SUPERVISOR_COMMS, .comms.TriggerDagRun, .comms.ErrorResponse": (
         _channel,
         "trigger_dag_run: see how airflow.providers.standard.operators.trigger_dagrun makes a run of another DAG, and do as "
-        "it does; without it wake_merge returns None, and the asset event of capture starts the merge at its end",
+        "it does; without it wake_merge does nothing, and the asset event of capture starts the merge at its end",
     ),
     "airflow.sdk.exceptions.AirflowRuntimeError.error.detail['status_code']": (
         _runtime_error,
@@ -135,9 +134,9 @@ NAMES: dict[str, tuple[Callable[[], bool], str]] = {
         _stats,
         "stats: see what airflow.sdk's own task runner counts its ends with (ti.finish), and import that as stats",
     ),
-    "SparkSubmitOperator._conn_id, ._driver_memory, ._hook, and its application, conf, name when it runs": (
+    "SparkSubmitOperator._driver_memory, ._hook, and its application, conf, name when it runs": (
         _spark_operator,
-        "describe_job, spark_connection: see what SparkSubmitOperator.__init__ keeps and _get_hook reads; set the same",
+        "describe_job: see what SparkSubmitOperator.__init__ keeps and _get_hook reads; set the same",
     ),
     "SparkSubmitHook.submit: AirflowException(... Error code is: <status> ...)": (
         _exit_status,

@@ -5,10 +5,13 @@ from typing import Any
 
 import pytest
 
-from penstock.config.model import Pipeline
 from penstock.orchestration import other_dags
 
-SHOP = Pipeline.model_validate({"name": "shop", "tables": {"include": ["*.*"]}})
+
+def shop() -> tuple[Any, list[str]]:
+    """The context of a running task, and what it says."""
+    said: list[str] = []
+    return SimpleNamespace(name="shop", progress=said.append), said
 
 
 class Airflow:
@@ -29,15 +32,18 @@ class Airflow:
 
 
 def test_the_merge_is_triggered_where_no_run_of_it_is_under_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    airflow = Airflow(monkeypatch)
+    airflow, ctx, said = Airflow(monkeypatch), *shop()
 
-    assert other_dags.wake_merge(airflow, SHOP) == "the DAG shop.merge was triggered"
+    other_dags.wake_merge(ctx, airflow)
+
+    assert said == ["the DAG shop.merge was triggered"]
     assert airflow.triggered == ["shop.merge"]
 
 
 @pytest.mark.parametrize("found", [{"runs": 1}, {"paused": True}])
 def test_a_merge_that_runs_or_is_paused_is_left_alone(monkeypatch: pytest.MonkeyPatch, found: dict[str, Any]) -> None:
-    airflow = Airflow(monkeypatch, **found)
+    airflow, ctx, said = Airflow(monkeypatch, **found), *shop()
 
-    assert other_dags.wake_merge(airflow, SHOP) is None
-    assert airflow.triggered == []
+    other_dags.wake_merge(ctx, airflow)
+
+    assert (said, airflow.triggered) == ([], [])

@@ -15,10 +15,7 @@ TASK = {"dag": "shop.bootstrap", "run_id": "first", "task": "copy"}
 
 
 def notes_of(connection: Connection, name: str, task: dict[str, str]) -> WorkNotes:
-    ledger = SimpleNamespace(connection="penstock_ledger")
-    ctx: Any = SimpleNamespace(
-        name=name, task=task, connections=lambda _: connection, pipeline=SimpleNamespace(ledger=ledger)
-    )
+    ctx: Any = SimpleNamespace(name=name, task=task, ledger=Ledger(connection, task))
     return WorkNotes(ctx)
 
 

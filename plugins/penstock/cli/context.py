@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -18,7 +18,7 @@ from penstock.cli import listing, printing
 from penstock.cli.options import Status, status_of, worst
 from penstock.cli.printing import bars
 from penstock.config.connections import Connection
-from penstock.config.files import read_folder
+from penstock.config.files import clashes, read_folder
 from penstock.config.paths import environment, folder, home
 from penstock.errors import ConfigError, LakeError, LedgerError, PenstockError
 from penstock.flow.check import Finding
@@ -51,9 +51,11 @@ def find(name: str, stage: Stage | None = None) -> Context:
 
 def clashing(ctx: Context, name: str | None) -> list[Finding]:
     """Find what a pipeline shares with other files of the folder and may not; `name` is how it was asked for."""
-    found = listing.clashing(ctx.pipeline, read_folder(folder(), environment()), listing.file_of(name))
+    found = clashes(ctx.pipeline, read_folder(folder(), environment()), listing.file_of(name))
     return [
-        Finding("error", "config-invalid", str(each.key), f"{each.path}:{each.line}: {each.message}") for each in found
+        Finding("error", "config-invalid", str(each.key), f"{each.path}:{each.line}: {each.message}")
+        for error in found
+        for each in error.problems
     ]
 
 
@@ -81,24 +83,19 @@ def answer(
         raise typer.BadParameter("expected the name of a pipeline, or --all")
     found: list[Mapping[str, Any]] = []
     statuses: list[int] = []
-    names, broken = _all() if every else ([str(name)], [])
+    read = read_folder(folder(), environment()) if every else None
+    names = [str(name)] if read is None else [*read.pipelines]
     for each in names:
         data, status = _one(each, work_on, json=json, recorded=recorded, failed=failed, works=works)
         found.append(data)
         statuses.append(status)
-    for error in broken:
+    for error in () if read is None else read.problems:
         printing.say(sentence(str(error)))
         found.append(_error_data(None, error))
         statuses.append(Status.REFUSED)
     if json:
         printing.show_json(found if every else found[0])
     raise typer.Exit(worst(map(Status, statuses)) if every else statuses[0])
-
-
-def _all() -> tuple[list[str], list[PenstockError]]:
-    """Return the names of all pipelines, and what is wrong with files that define none."""
-    read = read_folder(folder(), environment())
-    return [*read.pipelines], [*read.problems]
 
 
 def _one(
@@ -109,10 +106,7 @@ def _one(
         with bars() as stage:
             ctx = find(name, stage)
             before = _paused(ctx) if works else {}
-            if recorded:
-                with record_errors(ctx):
-                    found = work_on(ctx)
-            else:
+            with record_errors(ctx) if recorded else nullcontext():
                 found = work_on(ctx)
     except PenstockError as error:
         if ctx is None or not recorded:  # a recorded error has been said already

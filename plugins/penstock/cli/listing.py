@@ -9,7 +9,8 @@ import typer
 
 from penstock.cli import printing
 from penstock.cli.options import Status
-from penstock.config.files import Folder, clashes, find_pipeline, read_folder
+from penstock.codec import fields_of
+from penstock.config.files import clashes, find_pipeline, read_folder
 from penstock.config.json_schema import pipeline_schema
 from penstock.config.model import Pipeline, load_pipeline
 from penstock.config.paths import environment, folder
@@ -23,22 +24,28 @@ class _FileOutcome:
 
     file: str
     pipeline: Pipeline | None
-    problems: Sequence[Problem] = ()
-    trouble: str | None = None
+    errors: Sequence[ConfigError] = ()
 
     def lines(self) -> Iterator[str]:
         """Yield a line for each problem, or the one that says that there is none."""
-        yield from map(str, self.problems)
-        if self.trouble:
-            yield self.trouble
-        if self.pipeline is not None and not self.problems:
+        yield from map(str, self._problems())
+        if self.pipeline is not None and not self.errors:
             yield f"{self.file}: pipeline {self.pipeline.name} is valid"
 
     def plain(self) -> dict[str, object]:
         """Return it as plain data."""
-        problems = [{"line": each.line, "key": each.key, "message": each.message} for each in self.problems]
-        other = [{"line": None, "key": None, "message": self.trouble}] if self.trouble else []
-        return {"file": self.file, "pipeline": self.pipeline and self.pipeline.name, "problems": [*problems, *other]}
+        problems = [
+            {"line": None, "key": None, "message": each}
+            if isinstance(each, str)
+            else fields_of(each, "line key message")
+            for each in self._problems()
+        ]
+        return {"file": self.file, "pipeline": self.pipeline and self.pipeline.name, "problems": problems}
+
+    def _problems(self) -> Iterator[Problem | str]:
+        """Yield the problems that have a place in a file, and the messages of errors that have none."""
+        for error in self.errors:
+            yield from error.problems if isinstance(error, InvalidFileError) else [error.message]
 
 
 def validate(wanted: Sequence[str], *, json: bool) -> None:
@@ -51,7 +58,7 @@ def validate(wanted: Sequence[str], *, json: bool) -> None:
             printing.show(line)
         if not found:
             printing.say(f"{folder()} holds no pipeline file yet. To make one: penstock init <name>")
-    if any(each.pipeline is None or each.problems for each in found):
+    if any(each.errors for each in found):
         raise typer.Exit(Status.FOUND)
 
 
@@ -101,15 +108,10 @@ def file_of(wanted: str | None) -> Path | None:
     return Path(wanted) if wanted and wanted.endswith((".yaml", ".yml", ".sample")) else None
 
 
-def clashing(pipeline: Pipeline, read: Folder, path: Path | None = None) -> list[Problem]:
-    """Find what a pipeline shares with other files of the folder and may not; `path` is its file where it was asked for."""
-    return [problem for error in clashes(pipeline, read, path) for problem in error.problems]
-
-
 def _read_file(wanted: str) -> _FileOutcome:
     try:
         pipeline, path = read_named(wanted)
-        return _FileOutcome(wanted, pipeline, clashing(pipeline, read_folder(folder(), environment()), path))
+        return _FileOutcome(wanted, pipeline, clashes(pipeline, read_folder(folder(), environment()), path))
     except ConfigError as error:
         return _refused(wanted, error)
 
@@ -118,12 +120,11 @@ def _all() -> Iterator[_FileOutcome]:
     read = read_folder(folder(), environment())
     alone = replace(read, seconds={})  # second files of a name are problems of their own
     for name, pipeline in read.pipelines.items():
-        yield _FileOutcome(str(read.files[name]), pipeline, clashing(pipeline, alone))
+        yield _FileOutcome(str(read.files[name]), pipeline, clashes(pipeline, alone))
     for error in read.problems:
         yield _refused(str(folder()), error)
 
 
 def _refused(named: str, error: ConfigError) -> _FileOutcome:
-    if isinstance(error, InvalidFileError):
-        return _FileOutcome(str(error.problems[0].path), None, error.problems)
-    return _FileOutcome(named, None, trouble=error.message)
+    file = str(error.problems[0].path) if isinstance(error, InvalidFileError) else named
+    return _FileOutcome(file, None, [error])

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -71,32 +71,27 @@ def _asked(
     name: str, source: Connection, reads: Connection | None, include: Sequence[str], *, adopt: bool
 ) -> tuple[Pipeline, list[SourceTable], list[Finding]]:
     """Ask the source for its tables, and for what forbids to read them; raises SourceError, ConfigError."""
-    with session.connect(source, what=f"{name}:init") as conn, _session(name, reads) as reader:
+    what = f"{name}:init"
+    with (
+        session.connect(source, what=what) as conn,
+        session.connect(reads, what=what) if reads else nullcontext() as reader,
+    ):
         found = catalog.all_tables(conn)
         relations = catalog.relations(conn)
-        patterns = list(include) or _patterns(found)
+        patterns = list(include) or [f"{in_pattern(schema)}.*" for schema in sorted({table.schema for table in found})]
         pipeline = _pipeline(name, source.id, reads.id if reads else None, patterns, adopt=adopt)
         chosen = {relation.oid for relation in choose(relations, pipeline.tables).chosen}
         tables = [table for table in found if table.oid in chosen]
         if not tables and "*.*" not in include:
-            what = f"that {', '.join(patterns)} chooses" if patterns else "in a schema of its users"
+            wanted = f"that {', '.join(patterns)} chooses" if patterns else "in a schema of its users"
             raise ConfigError(
                 "no-matching-tables",
-                f"expected {source.database} to have tables {what}, got none; look whether the connection {source.id} "
+                f"expected {source.database} to have tables {wanted}, got none; look whether the connection {source.id} "
                 "leads to the right database, and whether its role may use the schemas",
             )
         seconds = seconds_between(pipeline.capture.schedule)
         findings = preflight.check(conn, pipeline, reader=reader, schedule_seconds=seconds)
     return pipeline, tables, [*findings, notified(pipeline.health)]
-
-
-def _session(name: str, place: Connection | None) -> AbstractContextManager[session.SourceSession | None]:
-    return session.connect(place, what=f"{name}:init") if place else nullcontext()
-
-
-def _patterns(tables: Sequence[SourceTable]) -> list[str]:
-    """Choose every table of the schemas that have some."""
-    return [f"{in_pattern(schema)}.*" for schema in sorted({table.schema for table in tables})]
 
 
 def _pipeline(name: str, connection: str, reader: str | None, patterns: Sequence[str], *, adopt: bool) -> Pipeline:

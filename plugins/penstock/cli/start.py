@@ -13,11 +13,11 @@ from penstock.cli.context import Answer
 from penstock.cli.printing import show
 from penstock.config.dags import NEEDED, STARTED
 from penstock.errors import ConfigError, LedgerError
+from penstock.flow.check import UNKNOWN, unless_unknown
 from penstock.flow.context import Context
 from penstock.polling import poll
 
 _LOOK_AGAIN, _SAY_AGAIN = 5.0, 30.0
-_NOT_YET = ("not-bootstrapped", "ledger-not-migrated")
 
 
 def start(ctx: Context) -> Answer:
@@ -69,12 +69,10 @@ def _read_by_airflow(ctx: Context) -> dict[str, bool]:
 
 
 def _is_bootstrapped(ctx: Context) -> bool:
-    try:
-        return ctx.ledger.pipelines.get(ctx.name).state in ("running", "halted")
-    except LedgerError as error:
-        if error.slug in _NOT_YET:
-            return False
-        raise
+    state = None
+    with unless_unknown():
+        state = ctx.ledger.pipelines.get(ctx.name).state
+    return state in ("running", "halted")
 
 
 def under_way(ctx: Context) -> str | None:
@@ -86,7 +84,7 @@ def under_way(ctx: Context) -> str | None:
 def starting(ctx: Context, error: LedgerError) -> Answer:
     """Say that the bootstrap of a pipeline is under way, which the ledger does not know yet; raises the error if it is not."""
     try:
-        state = under_way(ctx) if error.slug in _NOT_YET else None
+        state = under_way(ctx) if error.slug in UNKNOWN else None
     except ConfigError:  # a shell without Airflow: nothing is known but what the ledger says
         state = None
     if state is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -121,13 +120,17 @@ def runbook(
     """Print the runbook of a condition, or, without one, every condition in one line."""
     from penstock.cli import printing
     from penstock.conditions import CONDITIONS, runbook_text
+    from penstock.conditions import runbook as place
     from penstock.config.paths import home
 
     if slug is None:
         printing.show_table(("runbook", "meaning"), ((each, known.meaning) for each, known in CONDITIONS.items()))
         return
     known = _condition(slug)
-    page = _page(known)
+    page = home() / place(known).partition("#")[0]
+    if not page.is_file():
+        said = f"expected the runbook at {page}, found none; set PENSTOCK_HOME to the project folder"
+        raise typer.BadParameter(said)
     if path:
         typer.echo(page)
     else:
@@ -145,17 +148,6 @@ def _condition(named: str) -> str:
         hint = said if said.startswith("did") else "penstock runbook lists all"
         raise typer.BadParameter(f"expected the name of a condition, got {named!r}; {hint}")
     return slug
-
-
-def _page(slug: str) -> Path:
-    """Return where the page of a condition lies; raises BadParameter."""
-    from penstock.conditions import runbook
-    from penstock.config.paths import home
-
-    page = home() / runbook(slug).partition("#")[0]
-    if not page.is_file():
-        raise typer.BadParameter(f"expected the runbook at {page}, found none; set PENSTOCK_HOME to the project folder")
-    return page
 
 
 VERBS = (list_, status, health, verify, runbook)

@@ -20,7 +20,7 @@ from penstock.source.preflight.findings import Finding
 
 __all__ = ["Finding", "check", "failures", "require"]
 
-_UNKNOWN = ("ledger-not-migrated", "not-bootstrapped")
+UNKNOWN = ("ledger-not-migrated", "not-bootstrapped")
 """What the ledger says of a pipeline that it does not know."""
 
 
@@ -72,7 +72,7 @@ def seconds_between(schedule: str | None) -> int | None:
 def _places(ctx: Context) -> Iterator[Finding]:
     """Find another pipeline in the lake's namespace, a landing zone that is not the pipeline's, or one that cannot be asked."""
     place = ctx.pipeline.lake_place
-    with _unless_unknown():
+    with unless_unknown():
         if other := ctx.ledger.pipelines.in_place(ctx.name, place):
             yield Finding("error", "config-invalid", "lake.namespace", taken(ctx.name, place, other), "set another")
         try:
@@ -82,19 +82,19 @@ def _places(ctx: Context) -> Iterator[Finding]:
 
 
 @contextmanager
-def _unless_unknown() -> Iterator[None]:
-    """Pass over what a ledger that is not there, or does not know the pipeline, cannot be asked."""
+def unless_unknown() -> Iterator[None]:
+    """Pass over what a ledger that is not there, or does not know the pipeline, cannot be asked; other errors are raised."""
     try:
         yield
     except LedgerError as error:
-        if error.slug not in _UNKNOWN:
+        if error.slug not in UNKNOWN:
             raise
 
 
 def _types(ctx: Context) -> Iterator[Finding]:
     """Find tables in which the lake has another type of a column than the pipeline file asks for."""
     records = list[TableRecord]()
-    with _unless_unknown():
+    with unless_unknown():
         records = [each for each in ctx.ledger.tables.all(ctx.name) if each.state != "dropped"]
     for record in records:
         wanted = {
@@ -115,7 +115,7 @@ def _types(ctx: Context) -> Iterator[Finding]:
 def _owns_slot(ctx: Context) -> bool:
     """Return whether a slot of the pipeline's name is known to be ours: a bootstrap has made it, or was about to."""
     record = None
-    with _unless_unknown():
+    with unless_unknown():
         record = ctx.ledger.pipelines.get(ctx.name)
     return record is not None and record.slot_intent_at is not None and record.state != "torn_down"
 

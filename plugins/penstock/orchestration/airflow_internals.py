@@ -26,7 +26,6 @@ __all__ = [
     "is_lineage_wanted",
     "is_not_found",
     "page_access",
-    "spark_connection",
     "stats",
     "trigger_dag_run",
 ]
@@ -54,11 +53,6 @@ def is_not_found(error: AirflowRuntimeError) -> bool:
 def is_lineage_wanted() -> bool:
     """Return whether the OpenLineage provider listens to the tasks of this process: its plugin imports this only if it does."""
     return "airflow.providers.openlineage.plugins.listener" in sys.modules
-
-
-def spark_connection(operator: SparkSubmitOperator) -> str:
-    """Return the id of the connection to which an operator submits."""
-    return str(operator._conn_id)
 
 
 def describe_job(operator: SparkSubmitOperator, job: SparkJob) -> None:

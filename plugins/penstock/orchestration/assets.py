@@ -16,9 +16,9 @@ from penstock.flow.context import Context
 from penstock.printable import printable
 
 if TYPE_CHECKING:
+    from penstock.flow.capture.run import CaptureReport
     from penstock.ledger.events import EventRecord
     from penstock.ledger.records import CutRecord
-
 
 Name = Literal["landing", "new_tables", "schema", "lake", "changelog"]
 """The assets of every pipeline: changes are landed, tables wait for a copy, tables changed their shape, a cut is published, an interval filled."""
@@ -44,6 +44,16 @@ def table_asset(pipeline: str, schema: str, table: str) -> Asset:
     )
 
 
+def tell_of_landing(ctx: Context, ti: Any, outlet_events: Any, report: CaptureReport) -> None:
+    """Tell Airflow of what the running task has landed: lineage, and where there are changes the event that wakes the merge."""
+    from penstock.orchestration import lineage
+
+    lineage.captured(ctx, ti, report)
+    if report.changes:
+        extra = {"upto": str(report.upto), "changes": report.changes}
+        outlet_events[alias(ctx.pipeline, "landed")].add(asset(ctx.pipeline, "landing"), extra=extra)
+
+
 def tell_of_cut(ctx: Context, context: Any, cut: CutRecord, *, measured: bool = True) -> None:
     """Tell Airflow of a cut that the running task has published: numbers for its metrics, if `measured`, events of tables, and lineage."""
     from penstock.orchestration import lineage
@@ -59,11 +69,11 @@ def tell_of_cut(ctx: Context, context: Any, cut: CutRecord, *, measured: bool = 
     lineage.published(ctx, context["ti"], cut, moved)
 
 
-def tell_of_schema(ctx: Context, pipeline: Pipeline, outlet_events: Any) -> None:
+def tell_of_schema(ctx: Context, outlet_events: Any) -> None:
     """Tell of every change that nobody was told of; a channel that does not take it is named in the log."""
-    from penstock.orchestration.notifications import send
+    from penstock.orchestration.notifications import links, send_info
 
-    changes = ctx.ledger.events.unannounced(ctx.name, "schema-followed")
+    pipeline, changes = ctx.pipeline, ctx.ledger.events.unannounced(ctx.name, "schema-followed")
     if not changes:
         return
     listed = [
@@ -71,9 +81,11 @@ def tell_of_schema(ctx: Context, pipeline: Pipeline, outlet_events: Any) -> None
         for change in changes
     ]
     outlet_events[alias(pipeline, "schema_changed")].add(asset(pipeline, "schema"), extra={"changes": listed})
-    if channels := tuple(pipeline.health.info.channels):
-        for failure in send(channels, _title(ctx.name, changes), _text(ctx, pipeline, changes), "info").failures:
-            ctx.progress(failure)
+    said = [printable(f"{change.table_name}: {change.message}") for change in changes]
+    runbook = links(pipeline.health).runbook("schema-followed")
+    text = "\n".join([*said, "level: info", f"runbook: {runbook}"])
+    for failure in send_info(pipeline, _title(ctx.name, changes), text).failures:
+        ctx.progress(failure)
     ctx.ledger.events.note_announced(ctx.name, [change.number for change in changes])
 
 
@@ -81,12 +93,3 @@ def _title(name: str, changes: list[EventRecord]) -> str:
     tables = sorted({change.table_name or "" for change in changes})
     some = ", ".join(tables[:3]) + (f" and {len(tables) - 3} more" if len(tables) > 3 else "")
     return printable(f"[penstock] info: schema-followed {some} ({name})")
-
-
-def _text(ctx: Context, pipeline: Pipeline, changes: list[EventRecord]) -> str:
-    said = [printable(f"{change.table_name}: {change.message}") for change in changes]
-    from penstock.orchestration.notifications import links
-
-    to = links(pipeline.health)
-    more = ("level: info", f"runbook: {to.runbook('schema-followed')}", f"page: {to.page(ctx.name)}")
-    return "\n".join([*said, *more])

@@ -16,22 +16,6 @@ from penstock.config.paths import environment, folder
 from penstock.orchestration import lineage, links
 from penstock.orchestration.tasks import FailureNotice, log
 
-VERBS = (
-    "bootstrap",
-    "capture",
-    "changelog",
-    "maintain",
-    "merge",
-    "recover",
-    "replay",
-    "resume",
-    "resync",
-    "skip_transaction",
-    "slot_health",
-    "teardown",
-    "verify",
-)
-"""The DAG files that hold one DAG for each pipeline."""
 _unbuilt: dict[str, str] = {}
 """What was left out by `dags` in this process, by DAG."""
 
@@ -71,7 +55,7 @@ def _linked(dag: DAG) -> DAG:
 def problems(dag_folder: Path) -> list[str]:
     """Return what is wrong with each pipeline file: what refuses it, or which of its DAGs Airflow does not take."""
     _unbuilt.clear()
-    for verb in VERBS:
+    for verb in WHEN:
         runpy.run_path(str(dag_folder / f"{verb}.py"))
     found = read_folder(folder(), environment())
     alone = replace(found, seconds={})  # which are problems of their own

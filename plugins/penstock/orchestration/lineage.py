@@ -13,6 +13,8 @@ from urllib.parse import urlsplit
 
 from airflow.sdk import DAG
 
+from penstock.orchestration.links import task_key
+
 if TYPE_CHECKING:
     from penstock.flow.capture.run import CaptureReport
     from penstock.flow.context import Context
@@ -39,19 +41,21 @@ class Done:
     written: Mapping[str, int] = field(default_factory=dict)
 
     def and_then(self, later: Done) -> Done:
-        """Return this and what the same task did after it."""
-        counts = {name: dict(known) for name, known in self.counts.items()}
-        for name, more in later.counts.items():
-            known = counts.get(name, {})
-            counts[name] = {kind: count + (0 if kind == "rows" else known.get(kind, 0)) for kind, count in more.items()}
-        written = {name: rows + self.written.get(name, 0) for name, rows in later.written.items()}
+        """Return this and what the same task did after it: counts add up, but of a table's rows the newest count holds."""
+        counts = {
+            name: {**_sum(self.counts.get(name, {}), more), "rows": more["rows"]} for name, more in later.counts.items()
+        }
         return replace(
             later,
             from_lsn=self.from_lsn,
             tables={**self.tables, **later.tables},
-            counts=counts,
-            written={**self.written, **written},
+            counts={**self.counts, **counts},
+            written=_sum(self.written, later.written),
         )
+
+
+def _sum(some: Mapping[str, int], more: Mapping[str, int]) -> dict[str, int]:
+    return {name: some.get(name, 0) + more.get(name, 0) for name in {**some, **more}}
 
 
 _noted: dict[tuple[str, str, str], tuple[Done, Any]] = {}
@@ -65,7 +69,7 @@ def attach(dag: DAG) -> None:
 
 def _facets(ti: Any) -> Any:
     """Return what a task of this process has noted as the provider wants it, None where it noted nothing."""
-    return _noted.get(_key(ti), (None, None))[1]
+    return _noted.get(task_key(ti), (None, None))[1]
 
 
 def captured(ctx: Context, ti: Any, report: CaptureReport) -> None:
@@ -110,15 +114,11 @@ def _note(ctx: Context, ti: Any, done: Callable[[], Done]) -> None:
         return
     try:
         found = done()
-        before = _noted.get(_key(ti))
+        before = _noted.get(task_key(ti))
         found = before[0].and_then(found) if before else found
-        _noted[_key(ti)] = found, _operator_lineage(ctx, found)
+        _noted[task_key(ti)] = found, _operator_lineage(ctx, found)
     except Exception as error:  # the work is done: whatever is wrong here must not undo it
         ctx.progress(f"what was done is not told to OpenLineage: {type(error).__name__}")
-
-
-def _key(ti: Any) -> tuple[str, str, str]:
-    return ti.dag_id, ti.run_id, ti.task_id
 
 
 def _operator_lineage(ctx: Context, done: Done) -> Any:

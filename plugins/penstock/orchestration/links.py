@@ -20,10 +20,11 @@ def base() -> str:
 
 def met(ti: Any, slug: str) -> None:
     """Note the error that a task of this process met, for its link."""
-    _met[_task_key(ti)] = slug
+    _met[task_key(ti)] = slug
 
 
-def _task_key(ti: Any) -> tuple[str, str, str]:
+def task_key(ti: Any) -> tuple[str, str, str]:
+    """Name a task of a run."""
     return ti.dag_id, ti.run_id, ti.task_id
 
 
@@ -44,7 +45,7 @@ class RunbookLink(BaseOperatorLink):
 
     def get_link(self, operator: Any, *, ti_key: Any) -> str:  # noqa: ARG002  # Airflow's form
         """Return the address."""
-        return Links(base()).runbook(_met.get(_task_key(ti_key), INDEX))
+        return Links(base()).runbook(_met.get(task_key(ti_key), INDEX))
 
 
 def attach(dag: DAG) -> None:

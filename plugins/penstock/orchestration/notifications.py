@@ -1,14 +1,19 @@
 """Alerts on their way to people: apprise URLs of Airflow connections, and gauges for StatsD.
 
 A channel is the id of a connection whose password holds the URLs; `<id>:<tag>` takes those of one tag. They are secrets: a
-failure names the kind of service and the channel, nothing else.
+failure names the kind of service and the channel, nothing else. Airflow shows and exports the extra of a connection in clear, so URLs
+are not taken from there.
 """
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from html import escape
 from typing import TYPE_CHECKING, Any
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
@@ -27,6 +32,10 @@ if TYPE_CHECKING:
     from penstock.flow.health.alerts import Alert, Delivery
     from penstock.ledger.records import CutRecord, TableWork
 
+_SLUG = "connection-missing"
+_ADDRESS = re.compile(r"https?://[^\s<]+")
+_URLS = 'its URLs in the password: one a line, or JSON such as [{"path": "<url>", "tag": "mail"}]'
+_UNWATCHED = "until a run succeeds the slot is not watched, and the WAL that it keeps may fill the source's disk"
 _FAILURE = "failure"
 _TYPES = {"warn": "warning", "critical": _FAILURE}
 """apprise's own words for the kinds of a notification."""
@@ -42,31 +51,88 @@ def deliver(alert: Alert) -> Delivery:
 def send(channels: tuple[str, ...], title: str, body: str, kind: str = _FAILURE) -> Delivery:
     """Send a text to every service of these channels, each by itself, so that one that is down stops no other."""
     from penstock.flow.health.alerts import Delivery
-    from penstock.orchestration.channels import form, services
 
     taken, failures = 0, []
     for channel in channels:
         try:
-            found = services(channel)
+            found = _services(channel)
         except ConfigError as error:
             failures.append(error.message)
             continue
         for service in found:
-            if service.notify(title=title, notify_type=kind, **form(service, body)):
+            if service.notify(title=title, notify_type=kind, **_form(service, body)):
                 taken += 1
             else:
                 failures.append(f"expected channel {channel} to take an alert, but its {service.service_name} did not")
     return Delivery(taken, tuple(failures))
 
 
+def _services(channel: str) -> list[Any]:
+    """Return apprise's services of a channel `<connection>` or `<connection>:<tag>`; raises ConfigError without a secret."""
+    import apprise  # it takes long, and every DAG file would pay for it
+
+    conn_id, _, tag = channel.partition(":")
+    box = apprise.Apprise()
+    for url, tags in _urls(conn_id):
+        box.add(url, tag=tags)
+    found = list(box.find(tag or "all"))
+    if not found:
+        raise ConfigError(_SLUG, f"expected channel {channel} to hold an apprise URL that is understood, got none")
+    return found
+
+
+def _form(service: Any, text: str) -> dict[str, str]:
+    """Return a text as a service is to take it: a mail's lines and addresses as HTML has them, else plain text.
+
+    Without a word about its form apprise sends text as a mail's HTML, where all lines are one.
+    """
+    from apprise import NotifyFormat
+    from apprise.plugins.email import NotifyEmail
+
+    if not isinstance(service, NotifyEmail):
+        return {"body": text, "body_format": NotifyFormat.TEXT}
+    lines = (_ADDRESS.sub(r'<a href="\g<0>">\g<0></a>', escape(line)) for line in text.splitlines())
+    return {"body": "<br>".join(lines), "body_format": NotifyFormat.HTML}
+
+
+def _urls(conn_id: str) -> list[tuple[str, str | list[str] | None]]:
+    """Return the URLs of a connection with their tags; raises ConfigError("connection-missing")."""
+    found = _connection(conn_id)
+    if "config" in (found.extra_dejson or {}):
+        raise ConfigError(
+            _SLUG,
+            f"expected channel {conn_id} to have {_URLS}; got them in its extra, which Airflow shows in clear. Move the value "
+            f"of config into the password: airflow connections delete {conn_id}, then airflow connections add {conn_id} "
+            "--conn-type generic --conn-password '<the value of config>'; and renew the secrets in them",
+        )
+    text = (found.password or "").strip()
+    if not text:
+        raise ConfigError(_SLUG, f"expected channel {conn_id} to have {_URLS}; got an empty password")
+    if text[0] not in "[{":
+        return [(line.strip(), None) for line in text.splitlines() if line.strip()]
+    try:
+        given = json.loads(text)
+        listed = given if isinstance(given, list) else [given]
+        return [(str(each["path"]), each.get("tag")) for each in listed]
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ConfigError(_SLUG, f"expected channel {conn_id} to have {_URLS}; got JSON of another form") from None
+
+
+def _connection(conn_id: str) -> Any:
+    from airflow.sdk import BaseHook
+
+    try:
+        return BaseHook.get_connection(conn_id)
+    except Exception as error:  # Airflow raises different classes per secrets backend
+        raise ConfigError(
+            _SLUG, f"expected channel {conn_id} to be an Airflow connection with apprise URLs: {type(error).__name__}"
+        ) from None
+
+
 def send_info(pipeline: Pipeline, title: str, body: str) -> Delivery:
     """Send a text to those who hear of what needs nobody, with the page."""
-    return send(
-        tuple(pipeline.health.info.channels),
-        title,
-        f"{body}\npage: {links(pipeline.health).page(pipeline.name)}",
-        "info",
-    )
+    page = links(pipeline.health).page(pipeline.name)
+    return send(tuple(pipeline.health.info.channels), title, f"{body}\npage: {page}", "info")
 
 
 def links(policy: Health) -> Links:
@@ -113,40 +179,31 @@ def send_task(dag_id: str, task_id: str, *, seconds: float, cpu_seconds: float) 
 
 
 class AlertNotice(BaseNotifier):
-    """Alert the critical channels that a DAG run failed, without asking the ledger or the source."""
+    """Alert the critical channels that a run of slot health failed, without asking the ledger or the source."""
 
     template_fields = ()
 
-    def __init__(self, pipeline: str, verb: str, policy: Health, meaning: str) -> None:
+    def __init__(self, pipeline: Pipeline) -> None:
         super().__init__()
         self.pipeline = pipeline
-        self.verb = verb
-        self.policy = policy
-        self.meaning = meaning
 
     def notify(self, context: Any) -> None:
         """Send the notice, unless an alarm has sent the same; a channel that does not take it is named in the log."""
-        if self._is_alerted():
-            return
+        from penstock.flow.health.alarms import is_source_alerted
         from penstock.flow.health.alerts import unrecorded
         from penstock.ledger.health import Finding
 
-        dag_id = f"{self.pipeline}.{self.verb}"
-        numbers = {"dag": dag_id, "run_id": context.get("run_id")}
-        what = failed_run(self.pipeline, self.verb, context)
-        found = Finding("dag-failed", dag_id, "critical", what, self.meaning, numbers)
-        for failure in deliver(unrecorded(self.pipeline, found, self.policy, datetime.now(UTC))).failures:
+        name = self.pipeline.name
+        with suppress(PenstockError):  # then no alert was sent
+            if is_source_alerted(find_context(name)):
+                return
+        numbers = {"dag": f"{name}.slot_health", "run_id": context.get("run_id")}
+        what = failed_run(name, "slot_health", context)
+        found = Finding("dag-failed", f"{name}.slot_health", "critical", what, _UNWATCHED, numbers)
+        for failure in deliver(unrecorded(name, found, self.pipeline.health, datetime.now(UTC))).failures:
             self.log.error(
                 "%s %s; see docs/runbooks/alert-undelivered.md", CONDITIONS["alert-undelivered"].meaning, failure
             )
-
-    def _is_alerted(self) -> bool:
-        from penstock.flow.health.alarms import is_source_alerted
-
-        try:
-            return is_source_alerted(find_context(self.pipeline))
-        except PenstockError:  # then no alert was sent
-            return False
 
 
 def failed_run(pipeline: str, verb: str, context: Any) -> str:

@@ -8,6 +8,7 @@ the command line for YARN and Kubernetes.
 from __future__ import annotations
 
 import os
+from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,7 @@ class PenstockSparkOperator(SparkSubmitOperator):
         connection = pipeline.spark.connection
         super().__init__(pool=self.spark_pool, durable=False, conn_id=connection, **arguments)
         self.pipeline = pipeline.name
+        self.spark_connection = connection
         self.asked = _ASKED
 
     def execute(self, context: Any) -> Any:
@@ -46,17 +48,17 @@ class PenstockSparkOperator(SparkSubmitOperator):
         with outcome(ctx):
             return self.work(ctx, context, lambda job: self.submit(job, context))
 
+    @abstractmethod
     def work(self, ctx: Context, context: Any, submit: Submit) -> Any:
         """Plan, submit and end what this operator is for; return what the task returns."""
-        raise NotImplementedError
 
     def submit(self, job: SparkJob, context: Any) -> None:
         """Run a job to its end; raises LakeError("spark-failed"), ConfigError("connection-missing")."""
         from penstock.jobs import driver
-        from penstock.orchestration.airflow_internals import describe_job, exit_status, spark_connection
+        from penstock.orchestration.airflow_internals import describe_job, exit_status
         from penstock.orchestration.connections import require_spark
 
-        require_spark(spark_connection(self))
+        require_spark(self.spark_connection)
         describe_job(self, job)
         try:
             with _environment(job.environment):

@@ -14,12 +14,13 @@ from airflow.sdk.exceptions import AirflowRuntimeError
 from penstock.config.files import read_folder
 from penstock.config.model import Pipeline
 from penstock.config.paths import environment, folder
+from penstock.flow.context import Context
 from penstock.flow.health.airflow_state import DagState
 from penstock.orchestration.airflow_internals import is_not_found, trigger_dag_run
 
 WATCHED = ("capture", "merge", "resync", "maintain", "changelog", "verify")
 """The verbs that slot health looks at; whether itself is paused it cannot tell."""
-_UNDER_WAY = ["queued", "running"]
+UNDER_WAY = ["queued", "running"]
 
 
 def dag_states(ti: Any, pipeline: Pipeline, verbs: Sequence[str] = WATCHED) -> dict[str, DagState]:
@@ -30,7 +31,7 @@ def dag_states(ti: Any, pipeline: Pipeline, verbs: Sequence[str] = WATCHED) -> d
 def _state(ti: Any, dag_id: str, *, runs: bool) -> DagState:
     try:
         is_paused = bool(ti.get_dag(dag_id).is_paused)
-        under_way = runs and bool(ti.get_dr_count(dag_id, states=_UNDER_WAY))
+        under_way = runs and bool(ti.get_dr_count(dag_id, states=UNDER_WAY))
     except AirflowRuntimeError as error:
         return DagState(missing=is_not_found(error))
     return DagState(is_paused, under_way=under_way)
@@ -66,15 +67,14 @@ class MergeTrigger:
         return self.said
 
 
-def wake_merge(ti: Any, pipeline: Pipeline) -> str | None:
-    """Trigger the merge DAG where no run of it is there to take what was landed; return what became of it, for the log.
+def wake_merge(ctx: Context, ti: Any) -> None:
+    """Trigger the merge DAG where no run of it is there to take what was landed, and say what became of it.
 
     The asset event of a task is sent when the task ends, which for a capture that repeats is a minute later.
     """
-    dag_id = f"{pipeline.name}.merge"
-    if ti.get_dag(dag_id).is_paused or ti.get_dr_count(dag_id, states=["queued", "running"]):
-        return None
-    return trigger(ti, dag_id)
+    dag_id = f"{ctx.name}.merge"
+    if not ti.get_dag(dag_id).is_paused and not ti.get_dr_count(dag_id, states=UNDER_WAY):
+        ctx.progress(trigger(ti, dag_id))
 
 
 POOL_TASKS = {

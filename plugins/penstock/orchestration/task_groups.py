@@ -29,11 +29,7 @@ def _tasks(pipeline: Pipeline, step: Step) -> tuple[Any, Any]:
             asked = _asking(pipeline, step)
             return asked, asked
         case CopyStep():
-            copy = CopyOperator(
-                task_id=step.name,
-                pipeline=pipeline,
-                execution_timeout=timedelta(days=2),
-            )
+            copy = CopyOperator(task_id=step.name, pipeline=pipeline, execution_timeout=timedelta(days=2))
             return copy, copy
         case MergeStep():
             return merging(pipeline, step)
@@ -50,11 +46,7 @@ def _asking(pipeline: Pipeline, step: SourceStep) -> Any:
 
 def rebuilding(pipeline: Pipeline, operator: type[PenstockSparkOperator]) -> Any:
     """Return the first of two tasks: build tables next to those that readers see, then let them take their names."""
-    build = operator(
-        task_id="build",
-        pipeline=pipeline,
-        execution_timeout=timedelta(days=2),
-    )
+    build = operator(task_id="build", pipeline=pipeline, execution_timeout=timedelta(days=2))
     build >> SwitchOperator(
         task_id="switch",
         pipeline=pipeline,

@@ -3,8 +3,6 @@
 Slot health reads the ends there: a run that an asset started has no place in Airflow's order of runs.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import resource
@@ -12,8 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from airflow.sdk import BaseNotifier, get_current_context
 from airflow.sdk.exceptions import AirflowFailException, AirflowRescheduleException, AirflowSkipException
@@ -26,9 +23,6 @@ from penstock.errors import LedgerError, PenstockError
 from penstock.flow.context import Context
 from penstock.orchestration import links
 from penstock.printable import printable
-
-if TYPE_CHECKING:
-    from penstock.ledger import Ledger
 
 SOURCE_POOL = "penstock_source"
 SPARK_POOL = "penstock_spark"
@@ -106,14 +100,10 @@ class FailureNotice(BaseNotifier):
         run_id, task = context.get("run_id"), getattr(context.get("ti"), "task_id", "")
         with suppress(PenstockError):  # the ledger may be what failed, or its connection; the log has the notice
             ctx = find_context(self.pipeline)
-            ledger = (
-                replace(ctx, task={"dag": f"{self.pipeline}.{self.verb}", "run_id": run_id, "task": task}).ledger
-                if run_id
-                else ctx.ledger
-            )
             if run_id:
-                ledger.outcomes.failed(self.pipeline, self.verb, task, run_id)
-            ledger.events.add(self.pipeline, slug="dag-failed", level="error", message=message)
+                ctx = replace(ctx, task={"dag": f"{self.pipeline}.{self.verb}", "run_id": run_id, "task": task})
+                ctx.ledger.outcomes.failed(self.pipeline, self.verb, task, run_id)
+            ctx.ledger.events.add(self.pipeline, slug="dag-failed", level="error", message=message)
 
 
 log = logging.getLogger("penstock")
@@ -151,20 +141,24 @@ def noted_end(ctx: Context, ti: Any) -> Iterator[None]:
     from penstock.orchestration.notifications import send_task
 
     began, used = time.monotonic(), _cpu_seconds()
+    ended = (ctx.name, ti.dag_id.removeprefix(f"{ctx.name}."), ti.task_id, ti.run_id)
     try:
         yield
     except (AirflowSkipException, AirflowRescheduleException):
         raise
     except Exception as error:
         if _is_final(error, ti):
-            _note(ctx, ti, error)
+            slug = error.slug if isinstance(error, PenstockError) else None
+            with suppress(LedgerError):  # the ledger may be what failed; then slot health fails, too
+                ctx.ledger.outcomes.failed(*ended, slug=slug)
         raise
     finally:
         seconds, cpu_seconds = time.monotonic() - began, _cpu_seconds() - used
         send_task(ti.dag_id, ti.task_id, seconds=seconds, cpu_seconds=cpu_seconds)
         with suppress(LedgerError):
-            ctx.ledger.outcomes.spent(ctx.name, _verb(ctx, ti), seconds=seconds, cpu_seconds=cpu_seconds)
-    _note(ctx, ti, None)
+            ctx.ledger.outcomes.spent(*ended[:2], seconds=seconds, cpu_seconds=cpu_seconds)
+    with suppress(LedgerError):
+        ctx.ledger.outcomes.succeeded(*ended, last=not ti.task.downstream_task_ids)
 
 
 def _cpu_seconds() -> float:
@@ -178,35 +172,15 @@ def _is_final(error: Exception, ti: Any) -> bool:
     return not retried or ti.try_number > ti.max_tries
 
 
-def _verb(ctx: Context, ti: Any) -> str:
-    return str(ti.dag_id).removeprefix(f"{ctx.name}.")
-
-
-def _note(ctx: Context, ti: Any, error: Exception | None) -> None:
-    verb, run_id = _verb(ctx, ti), ti.run_id
-    slug = error.slug if isinstance(error, PenstockError) else None
-    with suppress(LedgerError):  # the ledger may be what failed; then slot health fails, too
-        if error is None:
-            last = not ti.task.downstream_task_ids
-            ctx.ledger.outcomes.succeeded(ctx.name, verb, ti.task_id, run_id, last=last)
-        else:
-            ctx.ledger.outcomes.failed(ctx.name, verb, ti.task_id, run_id, slug=slug)
-
-
 class WorkNotes:
-    """Take what `Context.stage` takes; a ledger that does not take a note stops nothing."""
+    """Take what `Context.stage` takes; a ledger that does not take a note stops nothing.
+
+    The ledger is that of the context given, not the task's own: a note must be seen while the task's transaction is open.
+    """
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._noted: dict[str, float] = {}
-
-    @cached_property
-    def _ledger(self) -> Ledger:
-        """Return a ledger with connections of its own, and none before the first note: a note must be seen while the task's transaction is open."""
-        from penstock.ledger import Ledger
-
-        ctx = self._ctx
-        return Ledger(ctx.connections(ctx.pipeline.ledger.connection), ctx.task)
 
     def __call__(self, what: str, done: int, total: int, rows: int | None = None, /) -> None:
         """Note how far a work is: its beginning, then every other second, and that it is over."""
@@ -214,11 +188,11 @@ class WorkNotes:
         with suppress(PenstockError):
             if done >= total:
                 if self._noted.pop(what, None) is not None:
-                    self._ledger.work.forget(name, task, what=what)
+                    self._ctx.ledger.work.forget(name, task, what=what)
                 return
             if not self._noted:
-                self._ledger.work.forget(name, task)
+                self._ctx.ledger.work.forget(name, task)
             if now - self._noted.get(what, -EVERY_SECONDS) < EVERY_SECONDS:
                 return
             self._noted[what] = now
-            self._ledger.work.note(name, task, what=what, done=done, total=total, rows=rows)
+            self._ctx.ledger.work.note(name, task, what=what, done=done, total=total, rows=rows)

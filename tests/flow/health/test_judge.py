@@ -58,12 +58,6 @@ def test_every_rule_of_a_module_is_judged_by(module: ModuleType, facts: type, li
     assert [each.__name__ for each in rules if each not in listed] == []
 
 
-def test_what_a_comparison_brings_up_to_date_is_what_its_rules_report() -> None:
-    rules = (rules_tables.differing, rules_tables.unreadable, rules_tables.suspected)
-
-    assert frozenset().union(*(LAKE_RULES[rule] for rule in rules)) == rules_tables.COMPARED
-
-
 def test_a_healthy_pipeline_has_no_alarm() -> None:
     found = verdict(OWN)
 

@@ -5,16 +5,15 @@ is repeated by that task alone, and ends when the task next succeeds or a person
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from penstock.conditions import PAGED, with_runbook
 from penstock.errors import LedgerError, PenstockError, SourceError
+from penstock.flow.check import UNKNOWN
 from penstock.flow.context import Context
-from penstock.flow.health import rules_tables
 from penstock.flow.health.alerts import Alert, Deliver, alerts, unrecorded
 from penstock.flow.health.input import HealthInput
-from penstock.flow.health.observe import UNKNOWN
+from penstock.flow.health.rules_tables import COMPARED
 from penstock.ledger.health import Finding
 from penstock.ledger.records import Level
 
@@ -22,44 +21,34 @@ _NEXT = "no retry fixes it: each run meets it again and fails at once, until it 
 _EVENT_LEVELS: dict[str, Level] = {"warn": "warning", "critical": "error"}
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """Name the alarms that are sent, by their slugs and, if given, subjects; of these `judged` end where they are not found again."""
-
-    sent: frozenset[str]
-    subjects: frozenset[str] | None = None
-    judged: frozenset[str] | None = None
-    """Left out: all that are sent."""
-
-
 def reconcile(
-    ctx: Context, findings: Iterable[Finding], scope: Scope, deliver: Deliver | None, at: datetime | None = None
+    ctx: Context,
+    findings: Iterable[Finding],
+    deliver: Deliver | None,
+    *,
+    slugs: Collection[str],
+    subjects: Collection[str] | None = None,
+    judged: Collection[str] | None = None,
+    at: datetime | None = None,
 ) -> tuple[str, ...]:
-    """Let the open alarms of a scope be those of the findings, and send what is due; return what channels complained of.
+    """Let the open alarms of these slugs, and subjects, be those of the findings, and send what is due; return what channels complained of.
 
-    Without `deliver` slot health sends it. An alert that no channel took is due again next time. Raises LedgerError.
+    Of the slugs those `judged` end where they are not found again; left out, all of them. Without `deliver` slot health sends it. An alert
+    that no channel took is due again next time; a channel complains once, however many it refused. Raises LedgerError.
     """
-    at = at or datetime.now(UTC)
-    ctx.ledger.health.reconcile_alarms(
-        ctx.name,
-        list(findings),
-        judged=scope.sent if scope.judged is None else scope.judged,
-        subjects=scope.subjects,
-        at=at,
-    )
-    return () if deliver is None else _send(ctx, scope, deliver, at)
-
-
-def _send(ctx: Context, scope: Scope, deliver: Deliver, at: datetime) -> tuple[str, ...]:
-    """Deliver what is due and note it; return what channels complained of, once each, however many alerts one refused."""
+    at, health = at or datetime.now(UTC), ctx.ledger.health
+    ended = slugs if judged is None else judged
+    health.reconcile_alarms(ctx.name, list(findings), judged=ended, subjects=subjects, at=at)
+    if deliver is None:
+        return ()
     known = [
         alarm
-        for alarm in ctx.ledger.health.alarms(ctx.name)
-        if alarm.slug in scope.sent and (scope.subjects is None or alarm.subject in scope.subjects)
+        for alarm in health.alarms(ctx.name)
+        if alarm.slug in slugs and (subjects is None or alarm.subject in subjects)
     ]
     failed: dict[str, None] = {}
     for alert in alerts(known, ctx.pipeline.health, at):
-        if alert.happening == "lasts" and alert.alarm.slug in PAGED and scope.subjects is None:
+        if alert.happening == "lasts" and alert.alarm.slug in PAGED and subjects is None:
             continue  # the task that meets it again repeats it
         ctx.progress(f"{alert.title}: {alert.alarm.message}; see {alert.runbook}")
         delivery = deliver(alert)
@@ -89,10 +78,9 @@ def compared(ctx: Context, oids: Collection[int], deliver: Deliver | None) -> No
     wanted = frozenset(oids)
     tables = [table for table in ctx.ledger.verifications.tables(ctx.name) if table.oid in wanted]
     facts = HealthInput(pipeline=ctx.pipeline, at=datetime.now(UTC), verified=tables)
-    rules = (rules_tables.differing, rules_tables.unreadable, rules_tables.suspected)
-    found = [finding for rule in rules for finding in rule(facts)]
+    found = [finding for rule in COMPARED for finding in rule(facts)]
     subjects = frozenset(f"{table.schema}.{table.name}" for table in tables)
-    reconcile(ctx, found, Scope(rules_tables.COMPARED, subjects), deliver, facts.at)
+    reconcile(ctx, found, deliver, slugs=frozenset().union(*COMPARED.values()), subjects=subjects, at=facts.at)
 
 
 def page(ctx: Context, error: PenstockError, task: str, deliver: Deliver) -> None:
@@ -103,7 +91,7 @@ def page(ctx: Context, error: PenstockError, task: str, deliver: Deliver) -> Non
     finding = Finding(error.slug, task, "critical", error.message, _NEXT)
     try:
         if not (isinstance(error, SourceError) and is_source_alerted(ctx, error.slug)):
-            reconcile(ctx, [finding], Scope(PAGED, frozenset({task}), judged=frozenset()), deliver)
+            reconcile(ctx, [finding], deliver, slugs=PAGED, subjects={task}, judged=())
     except LedgerError as unknown:
         ctx.progress(f"the ledger cannot record who gets this alert: {unknown}")
         alert = unrecorded(ctx.name, finding, ctx.pipeline.health, datetime.now(UTC))
@@ -113,7 +101,7 @@ def page(ctx: Context, error: PenstockError, task: str, deliver: Deliver) -> Non
 def task_succeeded(ctx: Context, task: str, deliver: Deliver) -> None:
     """Close the alarms that `task` has opened, and send their end: it has succeeded."""
     try:
-        reconcile(ctx, (), Scope(PAGED, frozenset({task})), deliver)
+        reconcile(ctx, (), deliver, slugs=PAGED, subjects={task})
     except LedgerError as unknown:  # the task itself has succeeded; its next success closes them
         if unknown.slug not in UNKNOWN:  # before the first bootstrap there is nothing to close
             ctx.progress(f"the ledger cannot record that {task} has succeeded: {unknown}")

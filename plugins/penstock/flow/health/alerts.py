@@ -130,9 +130,9 @@ def no_delivery(_: Alert) -> Delivery:
     return Delivery()
 
 
-def alerts(alarms: Sequence[AlarmRecord], policy: Health, now: datetime, links: Links | None = None) -> list[Alert]:
+def alerts(alarms: Sequence[AlarmRecord], policy: Health, now: datetime) -> list[Alert]:
     """Return the alerts that these alarms send now, the worst first."""
-    links = links or Links(published=policy.runbooks)
+    links = Links(published=policy.runbooks)
     due: dict[tuple[str, Happening, Level], list[AlarmRecord]] = {}
     for alarm in sorted(alarms, key=lambda alarm: alarm.number):
         if happening := _happening(alarm, policy, now):

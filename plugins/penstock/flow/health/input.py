@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
+from typing import Any
 
 from penstock.conditions import LEVELS, Level
 from penstock.config.model import Pipeline
@@ -84,10 +85,20 @@ class HealthInput:
         """Return how a DAG of the pipeline stands."""
         return self.airflow.get(verb, DagState())
 
-    def failing(self, verb: str) -> TaskOutcome | None:
-        """Return the newest end of a task of this DAG, if that was a failure that no later success has ended."""
-        ours = (each for each in self.outcomes if each.dag == verb and each.failing_since is not None)
-        return max(ours, key=lambda each: each.ended_at, default=None)
+    def failing(self, verb: str) -> tuple[str, dict[str, Any], datetime] | None:
+        """Say that a DAG fails, where the newest end of a task was a failure that no later success has ended.
+
+        Beside the text stand what leads to the failed run and its log, and since when it fails.
+        """
+        ours = [each for each in self.outcomes if each.dag == verb and each.failing_since is not None]
+        if not ours:
+            return None
+        failed, dag = max(ours, key=lambda each: each.ended_at), f"{self.name}.{verb}"
+        since = failed.failing_since or failed.ended_at
+        where = f" at its task {failed.task}" if failed.task else ""
+        error = f" with {failed.slug}" if failed.slug else ""
+        run = {"dag": dag, "run_id": failed.run_id, "task": failed.task or None, "error": failed.slug}
+        return f"{dag} has failed for {span(self.age(since))}{where}{error}", run, since
 
     def level(self, slug: str, subject: str, value: float, warn: float, critical: float | None = None) -> Level | None:
         """Return the level that a number has reached; that of an open alarm ends only below its limit by the policy's hysteresis."""

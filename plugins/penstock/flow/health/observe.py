@@ -11,7 +11,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from penstock.errors import LakeError, LedgerError
+from penstock.errors import LakeError
+from penstock.flow.check import unless_unknown
 from penstock.flow.context import Context
 from penstock.flow.health.airflow_state import DagState
 from penstock.flow.health.input import ClockReading, Disk, HealthInput, SlotInput
@@ -20,8 +21,6 @@ from penstock.ledger.health import OpenCopy
 from penstock.source import health as source
 from penstock.source import session
 
-UNKNOWN = ("ledger-not-migrated", "not-bootstrapped")
-"""What the ledger says of a pipeline that it does not know."""
 _HISTORY = timedelta(hours=1)
 _RECENT = 20
 """So many windows say how fast capture reads."""
@@ -30,31 +29,27 @@ _RECENT = 20
 def without_source(ctx: Context, airflow: Mapping[str, DagState]) -> HealthInput:
     """Read how a pipeline stands; raises LedgerError when the ledger cannot be asked."""
     name, ledger, at = ctx.name, ctx.ledger, datetime.now(UTC)
-    unknown = HealthInput(pipeline=ctx.pipeline, at=at, airflow=airflow)
-    try:
-        with ledger.session():
-            lake = ledger.page.status(name)
-            if lake is None:
-                return unknown
-            before = datetime.now(UTC)
-            clock = ClockReading(ledger.health.clock(), before, datetime.now(UTC))
-            late = ledger.health.late_work(name)
-            known = replace(
-                unknown,
-                lake=lake,
-                late=replace(late, sampled_at=at),  # this is the next look
-                still=ledger.tables.all(name, states=("paused", "new")),
-                copies=_measured(ctx, ledger.health.open_copies(name)),
-                verified=ledger.verifications.tables(name),
-                outcomes=ledger.outcomes.all(name),
-                alarms=ledger.health.alarms(name),
-                clock=clock,
-            )
-    except LedgerError as error:
-        if error.slug in UNKNOWN:
-            return unknown
-        raise
-    return replace(known, disks=disks(ctx.landing.uri(""), late.lake_file))
+    facts = HealthInput(pipeline=ctx.pipeline, at=at, airflow=airflow)
+    with unless_unknown(), ledger.session():
+        lake = ledger.page.status(name)
+        if lake is None:
+            return facts
+        before = datetime.now(UTC)
+        clock = ClockReading(ledger.health.clock(), before, datetime.now(UTC))
+        late = ledger.health.late_work(name)
+        facts = replace(
+            facts,
+            lake=lake,
+            late=replace(late, sampled_at=at),  # this is the next look
+            still=ledger.tables.all(name, states=("paused", "new")),
+            copies=_measured(ctx, ledger.health.open_copies(name)),
+            verified=ledger.verifications.tables(name),
+            outcomes=ledger.outcomes.all(name),
+            alarms=ledger.health.alarms(name),
+            clock=clock,
+            disks=disks(ctx.landing.uri(""), late.lake_file),
+        )
+    return facts  # noqa: RET504  # the block may end early
 
 
 def with_source(ctx: Context, known: HealthInput) -> SlotInput:
@@ -66,12 +61,9 @@ def with_source(ctx: Context, known: HealthInput) -> SlotInput:
     facts = SlotInput(
         **{**vars(known), "at": at}, source=seen, source_clock=ClockReading(at, before, datetime.now(UTC))
     )
-    try:
-        return _with_slots(ctx, facts)
-    except LedgerError as error:
-        if error.slug in UNKNOWN:
-            return facts
-        raise
+    with unless_unknown():
+        facts = _with_slots(ctx, facts)
+    return facts  # noqa: RET504  # as above
 
 
 def _with_slots(ctx: Context, facts: SlotInput) -> SlotInput:

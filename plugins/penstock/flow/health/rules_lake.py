@@ -12,7 +12,6 @@ from penstock.config.model import Pipeline
 from penstock.flow.check import seconds_between
 from penstock.flow.health.input import HealthInput
 from penstock.ledger.health import Finding
-from penstock.ledger.work import TaskOutcome
 from penstock.units import several, size, span
 
 _PAUSES = 3
@@ -62,7 +61,7 @@ def merge(facts: HealthInput) -> Iterator[Finding]:
     lake, dag = facts.lake, f"{facts.name}.merge"
     if lake is None or lake.state != "running" or lake.unmerged_since is None:
         return
-    state, failed, waiting = facts.dag("merge"), facts.failing("merge"), facts.age(lake.unmerged_since)
+    state, waiting = facts.dag("merge"), facts.age(lake.unmerged_since)
     waits = f"{several(lake.unmerged_changes, 'change')} waiting since {lake.unmerged_since:%F %T} UTC"
     numbers: dict[str, Any] = {"unmerged_changes": lake.unmerged_changes, "unmerged_bytes": lake.unmerged_bytes}
     patience = max(_LEAST["merge"], _PAUSES * (seconds_between(facts.pipeline.merge.schedule) or 0))
@@ -70,26 +69,13 @@ def merge(facts: HealthInput) -> Iterator[Finding]:
     if state.paused:
         said = f"{dag} is paused, and {waits}"
         yield Finding("merge-paused", dag, "warn", said, f"{step}; unpause it", numbers, lake.unmerged_since)
-    elif failed is not None:
-        said = f"{dag} {fails(facts, failed)}, and {waits}"
-        yield Finding("merge-failing", dag, "warn", said, step, {**numbers, **ran(dag, failed)}, failed.failing_since)
+    elif failed := facts.failing("merge"):
+        said, run, since = failed
+        yield Finding("merge-failing", dag, "warn", f"{said}, and {waits}", step, {**numbers, **run}, since)
     elif waiting >= patience and not state.under_way:
         why = "Airflow has no such DAG" if state.missing else f"no run of {dag} has taken them"
         said = f"{waits}, for {span(waiting)}, and {why}"
         yield Finding("merge-late", dag, "warn", said, f"{step}; trigger it", numbers, lake.unmerged_since)
-
-
-def fails(facts: HealthInput, failed: TaskOutcome) -> str:
-    """Say since when a DAG fails, at which task and with which error."""
-    where = f" at its task {failed.task}" if failed.task else ""
-    error = f" with {failed.slug}" if failed.slug else ""
-    since = failed.failing_since or failed.ended_at
-    return f"has failed for {span(facts.age(since))}{where}{error}"
-
-
-def ran(dag: str, failed: TaskOutcome) -> dict[str, Any]:
-    """Return what leads to a failed run and its log."""
-    return {"dag": dag, "run_id": failed.run_id, "task": failed.task or None, "error": failed.slug}
 
 
 def room(facts: HealthInput) -> Iterator[Finding]:

@@ -5,7 +5,6 @@ from itertools import pairwise
 
 from penstock.conditions import Level
 from penstock.flow.health.input import SlotInput
-from penstock.flow.health.rules_lake import fails, ran
 from penstock.jobs.pointers import TOLERANCE_SECONDS
 from penstock.ledger.health import Finding
 from penstock.source.refusals import by_table, explained
@@ -18,7 +17,6 @@ _BLIND_XIDS = 1_000_000  # a transaction this old, whose start is hidden from us
 def capture(facts: SlotInput) -> Iterator[Finding]:
     """Report a capture DAG that is paused or fails, and a pipeline that is halted."""
     state, name, record = facts.dag("capture"), f"{facts.name}.capture", facts.record
-    failed = facts.failing("capture")
     own, step = facts.own, "WAL piles up on the source, and nothing frees it"
     numbers = {"unread": own.unread, "retained": own.retained} if own else {}
     if record is not None and record.state == "halted":
@@ -29,10 +27,9 @@ def capture(facts: SlotInput) -> Iterator[Finding]:
     if state.paused:
         level: Level = "critical" if (own.retained or 0) >= facts.limits.warn else "warn"
         yield Finding("capture-paused", name, level, f"{name} is paused", f"{step}; unpause it", numbers)
-    elif failed is not None:
-        said = f"{name} {fails(facts, failed)}"
-        found = {**numbers, **ran(name, failed)}
-        yield Finding("capture-failing", name, "critical", said, step, found, failed.failing_since)
+    elif failed := facts.failing("capture"):
+        said, run, since = failed
+        yield Finding("capture-failing", name, "critical", said, step, {**numbers, **run}, since)
 
 
 def too_slow(facts: SlotInput) -> Iterator[Finding]:

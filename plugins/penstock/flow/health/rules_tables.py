@@ -13,15 +13,12 @@ from penstock.conditions import needs_copy
 from penstock.flow.check import seconds_between
 from penstock.flow.context import on_change
 from penstock.flow.health.input import HealthInput
-from penstock.flow.health.rules_lake import fails, ran
 from penstock.ledger.health import Finding
 from penstock.ledger.table_records import TableRecord
 from penstock.units import several, span
 
 _PAUSES = 2
 _OWN_ALARMS = ("verify-differs", "verify-unreadable")  # what verify found is no failure of verify
-COMPARED = frozenset({"verify-differs", "verify-unreadable", "divergence-suspected"})
-"""What `differing`, `unreadable` and `suspected` report: verifications and merges bring them up to date as well."""
 
 
 def paused(facts: HealthInput) -> Iterator[Finding]:
@@ -85,9 +82,17 @@ def suspected(facts: HealthInput) -> Iterator[Finding]:
         yield Finding("divergence-suspected", subject, "critical", said, step, numbers)
 
 
+COMPARED = {
+    differing: frozenset({"verify-differs"}),
+    unreadable: frozenset({"verify-unreadable"}),
+    suspected: frozenset({"divergence-suspected"}),
+}
+"""The rules for rows that may be wrong, each with its alarm: verifications and merges bring these up to date as well."""
+
+
 def resync(facts: HealthInput) -> Iterator[Finding]:
     """Report tables that wait for a copy which fails, or whose DAG is paused."""
-    dag, failed = f"{facts.name}.resync", facts.failing("resync")
+    dag = f"{facts.name}.resync"
     waiting = [each for each in facts.still if each.waits]
     open_ones = [each for each in facts.copies if each.kind == "resync"]
     if not (waiting or open_ones) or facts.lake is None or facts.lake.state != "running":
@@ -99,9 +104,9 @@ def resync(facts: HealthInput) -> Iterator[Finding]:
     )
     step = "readers keep what they have; the copy continues where it stopped when the DAG runs"
     numbers = {"waiting": len(waiting), "open": len(open_ones)}
-    if failed is not None:
-        said = f"{dag} {fails(facts, failed)}, and {wait}"
-        yield Finding("resync-failing", dag, "warn", said, step, {**numbers, **ran(dag, failed)}, failed.failing_since)
+    if failed := facts.failing("resync"):
+        said, run, since = failed
+        yield Finding("resync-failing", dag, "warn", f"{said}, and {wait}", step, {**numbers, **run}, since)
     elif facts.dag("resync").paused:
         yield Finding("resync-failing", dag, "warn", f"{dag} is paused, and {wait}", f"{step}; unpause it", numbers)
 
@@ -152,10 +157,9 @@ def _late(
         return
     slug, dag, failed, since = f"{verb}-overdue", f"{facts.name}.{verb}", facts.failing(verb), done or lake.created_at
     last = f"it was last done {span(facts.age(done))} ago" if done else "it was never done"
-    if failed is not None and failed.slug not in _OWN_ALARMS:
-        began = failed.failing_since or failed.ended_at
-        said = f"{dag} {fails(facts, failed)}; {last}"
-        yield Finding(slug, dag, "warn", said, step, ran(dag, failed), began)
+    if failed and failed[1]["error"] not in _OWN_ALARMS:
+        said, run, began = failed
+        yield Finding(slug, dag, "warn", f"{said}; {last}", step, run, began)
     elif facts.age(since) >= _PAUSES * pause + grace:
         why = "is paused" if facts.dag(verb).paused else "has not come to its end"
         said = f"{dag} {why}; {last}, and is scheduled every {span(pause)}"

@@ -14,8 +14,8 @@ from penstock.flow.capture import run as capturing
 from penstock.flow.context import Context
 from penstock.flow.health import report, rules_lake
 from penstock.flow.health.airflow_state import DagState
-from penstock.flow.health.alarms import Scope, reconcile
-from penstock.flow.health.alerts import Deliver, no_delivery
+from penstock.flow.health.alarms import reconcile
+from penstock.flow.health.alerts import Deliver
 from penstock.flow.health.drops import drop
 from penstock.flow.health.input import HealthInput
 from penstock.flow.health.judge import LAKE_RULES, Verdict, judge, of_lake, worst_first
@@ -24,7 +24,6 @@ from penstock.ledger.health import Finding
 from penstock.units import several
 
 _LARGER = 4
-_ALL = frozenset(ALARMS)
 
 
 def judge_pipeline(ctx: Context, dags: Mapping[str, DagState] | None = None) -> Verdict:
@@ -32,12 +31,12 @@ def judge_pipeline(ctx: Context, dags: Mapping[str, DagState] | None = None) -> 
     return judge(with_source(ctx, without_source(ctx, dags or {})))
 
 
-def check(ctx: Context, dags: Mapping[str, DagState] | None = None, deliver: Deliver = no_delivery) -> Verdict:
+def check(ctx: Context, dags: Mapping[str, DagState], deliver: Deliver) -> Verdict:
     """Observe, judge and act, and return the verdict that was carried out; a pipeline that the ledger does not know is only reported.
 
     Raises SourceError when the source can't be asked (an alarm of its own), LedgerError.
     """
-    known = without_source(ctx, dags or {})
+    known = without_source(ctx, dags)
     try:
         verdict = judge(with_source(ctx, known))
     except SourceError as error:
@@ -61,7 +60,7 @@ def act(ctx: Context, verdict: Verdict, deliver: Deliver) -> tuple[str, ...]:
         health.record_lake_sample(ctx.name, at=facts.at, as_of=facts.lake.as_of)
     for each in verdict.drops:
         drop(ctx, each)
-    undelivered = reconcile(ctx, verdict.findings, Scope(_ALL, judged=_ALL - PAGED), deliver, facts.at)
+    undelivered = reconcile(ctx, verdict.findings, deliver, slugs=ALARMS, judged=ALARMS.keys() - PAGED, at=facts.at)
     health.trim(ctx.name, before=facts.at - timedelta(seconds=facts.policy.keep))
     return undelivered
 
@@ -75,7 +74,7 @@ def _unreachable(ctx: Context, error: SourceError, facts: HealthInput, deliver: 
     found = worst_first([finding, *of_lake(facts)], facts)
     for each in found:
         ctx.progress(f"{each.level} {each.slug}: {each.message}")
-    reconcile(ctx, found, Scope(_ALL, judged=frozenset().union(*LAKE_RULES.values())), deliver, facts.at)
+    reconcile(ctx, found, deliver, slugs=ALARMS, judged=frozenset().union(*LAKE_RULES.values()), at=facts.at)
 
 
 def watch_the_watcher(ctx: Context, dags: Mapping[str, DagState], deliver: Deliver) -> None:
@@ -83,8 +82,7 @@ def watch_the_watcher(ctx: Context, dags: Mapping[str, DagState], deliver: Deliv
     with ctx.ledger.session():
         late = ctx.ledger.health.late_work(ctx.name)
         facts = HealthInput(pipeline=ctx.pipeline, at=datetime.now(UTC), airflow=dags, late=late)
-        scope = Scope(LAKE_RULES[rules_lake.watched])
-        reconcile(ctx, rules_lake.watched(facts), scope, deliver, facts.at)
+        reconcile(ctx, rules_lake.watched(facts), deliver, slugs=LAKE_RULES[rules_lake.watched], at=facts.at)
 
 
 def require_delivered(undelivered: Sequence[str]) -> None:
