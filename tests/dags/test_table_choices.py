@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -47,6 +48,20 @@ def test_a_file_of_another_form_stops_no_dag(pipelines: Path, left: Path, conten
     (left / "shop.tables.json").write_text(content)
 
     assert offered("shop", "verify") is None
+
+
+def test_names_that_cannot_be_left_leave_no_draft_behind(left: Path) -> None:
+    from penstock.orchestration import table_choices  # noqa: PLC0415  # after the throw-away home is set
+
+    (left / "shop.tables.json").mkdir()
+    tables = SimpleNamespace(all=lambda _: [SimpleNamespace(qualified="public.t", state="ready")])
+    said: list[str] = []
+    ctx: Any = SimpleNamespace(name="shop", ledger=SimpleNamespace(tables=tables), progress=said.append)
+
+    table_choices.note(ctx)
+
+    assert said == ["the forms of the DAGs do not get the names of the tables: Is a directory"]
+    assert [each.name for each in left.iterdir()] == ["shop.tables.json"]
 
 
 @pytest.mark.parametrize("verb", FORMS)

@@ -7,7 +7,7 @@ patterns spell out. Choices are a help: what is typed or sent besides is taken, 
 import json
 import os
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from secrets import token_hex
 from typing import Any
 
 from airflow.sdk import Param
@@ -59,10 +59,13 @@ def _noted(pipeline: str) -> list[str] | None:
 def _replace(file: Path, text: str) -> None:
     """Write a file so that a reader sees the old one or the new one."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    with NamedTemporaryFile("w", dir=file.parent, prefix=".", delete=False, encoding="utf-8") as draft:
-        draft.write(text)
-    Path(draft.name).chmod(0o644)
-    Path(draft.name).replace(file)
+    draft = file.with_name(f".{file.name}.{token_hex(4)}")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        draft.chmod(0o644)
+        draft.replace(file)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def _file(pipeline: str) -> Path:
