@@ -1,6 +1,6 @@
 """Slot health: observe, judge, act, report. Seconds of work, and never a peek.
 
-`look` only reports; `check` is what the DAG runs. `drain` is a capture with larger windows, for a slot that has come
+`judge_pipeline` only reports; `check` is what the DAG runs. `drain` is a capture with larger windows, for a slot that has come
 near its limit. Everything that is done is an event with the numbers that justify it.
 """
 
