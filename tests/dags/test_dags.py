@@ -10,22 +10,10 @@ from typing import Any
 
 import pytest
 
+from penstock.config.dags import WHEN
+
 ROOT = Path(__file__).parents[2]
-VERBS = (
-    "bootstrap",
-    "capture",
-    "changelog",
-    "maintain",
-    "merge",
-    "recover",
-    "replay",
-    "resume",
-    "resync",
-    "skip_transaction",
-    "slot_health",
-    "teardown",
-    "verify",
-)
+VERBS = tuple(WHEN)
 
 
 def load(verb: str) -> dict[str, object]:

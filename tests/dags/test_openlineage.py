@@ -34,16 +34,7 @@ def provider() -> Path:
     folder = Project.here().local / "openlineage"
     made = folder / "made-of.txt"
     if not made.exists() or made.read_text() != LOCK.read_text():
-        pip = [
-            sys.executable,
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            "--no-deps",
-            "--upgrade",
-        ]
+        pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps", "--upgrade"]
         subprocess.run([*pip, "--require-hashes", "--target", str(folder), "-r", str(LOCK)], check=True)
         made.write_text(LOCK.read_text())
     return folder

@@ -1,6 +1,5 @@
 """Each alarm of a slot provoked for real, and each way in which a slot is dropped or not."""
 
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -259,9 +258,7 @@ def test_a_slot_of_another_database_stays_unless_the_rule_names_the_database(
     watched.policy(dry_run=False, drop={"foreign": [RULE]})
     watched.noise(1)
     watched.check()
-    deadline = time.monotonic() + 120
-    while watched.look().facts.samples[foreign].inactive_since is None:
-        assert time.monotonic() < deadline
+    wait_until(lambda: watched.look().facts.samples[foreign].inactive_since is not None, "an inactive slot")
     watched.check()
     assert foreign in watched.slots()
 
@@ -359,10 +356,9 @@ def test_samples_carry_the_limits_and_old_ones_are_forgotten(watched: Watched) -
     assert sample.retained is not None
 
     watched.policy(keep=1)
-    deadline = time.monotonic() + 120
-    while sample in ledger.health.slot_samples(name, watched.slot):
-        assert time.monotonic() < deadline
-        watched.check()
+    wait_until(
+        lambda: watched.check() and sample not in ledger.health.slot_samples(name, watched.slot), "it is forgotten"
+    )
 
 
 def test_a_role_without_rights_is_shown_what_it_could_not_see(watched: Watched) -> None:
