@@ -17,14 +17,19 @@ means that capture does not come as far; a table with a problem of its own is na
 """
 
 from datetime import timedelta
+from typing import Any
 
 from airflow.sdk import DAG, CronDataIntervalTimetable, Param
 
 from penstock.config.model import Pipeline
+from penstock.flow.context import Context
 from penstock.orchestration.assets import asset
-from penstock.orchestration.changelog import FillOperator, WindowsSensor
+from penstock.orchestration.changelog import WindowsSensor, interval
 from penstock.orchestration.dags import dag_arguments, dags
+from penstock.orchestration.operators import PenstockSparkOperator
+from penstock.orchestration.tasks import BACKFILL_POOL
 
+HOLD_SECONDS = 300.0  # Airflow runs one fill of a DAG at a time; this is for a fill by hand at the same time
 TIME = {"type": ["null", "string"], "format": "date-time"}
 
 
@@ -45,11 +50,22 @@ def build(pipeline: Pipeline) -> DAG:
             poke_interval=timedelta(seconds=60),
             timeout=timedelta(seconds=settings.wait),
         )
+
+        def fill(ctx: Context, context: Any, submit: Any) -> dict[str, Any]:
+            """Fill the interval in every changelog, in place of what was there; return it, and the number of changes it holds."""
+            from penstock.flow.changelog import run as flow
+
+            wanted = interval(context)
+            filled = flow.fill(ctx, wanted, submit, wait=HOLD_SECONDS)
+            return {"from": wanted.start.isoformat(), "to": wanted.end.isoformat(), "changes": filled.rows}
+
         (
             wait
-            >> FillOperator(
+            >> PenstockSparkOperator(
                 task_id="fill",
                 pipeline=pipeline,
+                work=fill,
+                pool=BACKFILL_POOL,
                 max_active_tis_per_dag=1,  # a fill that waited for another one inside its task would hold a slot of Spark's pool
                 outlets=[asset(pipeline, "changelog")],
                 execution_timeout=timedelta(hours=6),

@@ -17,12 +17,14 @@ again. `spark-failed`: what was committed stays, and the next run continues.
 """
 
 from datetime import timedelta
+from typing import Any
 
 from airflow.sdk import DAG, CronTriggerTimetable
 
 from penstock.config.model import Pipeline
+from penstock.flow.context import Context
 from penstock.orchestration.dags import dag_arguments, dags, dry_run
-from penstock.orchestration.operators import MaintainOperator
+from penstock.orchestration.operators import PenstockSparkOperator
 from penstock.orchestration.table_choices import tables_param
 
 
@@ -37,10 +39,17 @@ def build(pipeline: Pipeline) -> DAG:
             "dry_run": dry_run(False),
         },
     ) as dag:
-        MaintainOperator(
-            task_id="maintain",
-            pipeline=pipeline,
-            execution_timeout=timedelta(hours=12),
+
+        def maintain(ctx: Context, context: Any, submit: Any) -> dict[str, Any] | None:
+            """Maintain the tables that are named, or all; return what was done, as plain data."""
+            from penstock.flow.maintain import run as flow
+
+            params = context["params"]
+            report = flow.maintain(ctx, submit, tables=params["tables"] or (), dry_run=bool(params["dry_run"]))
+            return report.to_json() if report else None
+
+        PenstockSparkOperator(
+            task_id="maintain", pipeline=pipeline, work=maintain, execution_timeout=timedelta(hours=12)
         )
     return dag
 

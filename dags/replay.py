@@ -18,16 +18,29 @@ Progress is in the log, on the pipeline's page and in `penstock status`. `<pipel
 `table-not-ready`: what is landed may not fit it, so resync it.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from airflow.sdk import DAG, Param, task
 
 from penstock.config.model import Pipeline
+from penstock.flow.context import Context
 from penstock.orchestration.dags import dag_arguments, dags, dry_run
-from penstock.orchestration.operators import ReplayOperator, replay_of
 from penstock.orchestration.table_choices import tables_param
 from penstock.orchestration.task_groups import rebuilding
 from penstock.orchestration.tasks import SOURCE_POOL, working
+
+
+def asked(params: Mapping[str, Any]) -> Any:
+    """Return the replay that a DAG's params ask for; an empty text means nothing."""
+    from penstock.flow.load.replay_request import Replay
+
+    return Replay(
+        tables=tuple(params["tables"] or ()),
+        from_=params["from"] or None,
+        upto=params["upto"] or None,
+        shadow=params["shadow"] or None,
+    )
 
 
 def build(pipeline: Pipeline) -> DAG:
@@ -59,11 +72,17 @@ def build(pipeline: Pipeline) -> DAG:
             from penstock.flow.load.replay_request import sources
 
             with working(pipeline) as ctx:
-                for source in sources(ctx, replay_of(context_["params"])):
+                for source in sources(ctx, asked(context_["params"])):
                     ctx.progress(source.line())
             return not context_["params"]["dry_run"]
 
-        look() >> rebuilding(pipeline, ReplayOperator)
+        def build_from_landing(ctx: Context, context_: Any, submit: Any) -> list[str]:
+            """Build the tables that are asked for from a copy and the windows since."""
+            from penstock.flow.load import run as rebuild
+
+            return rebuild.replay(ctx, asked(context_["params"]), submit)
+
+        look() >> rebuilding(pipeline, build_from_landing)
     return dag
 
 

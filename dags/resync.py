@@ -25,10 +25,9 @@ from typing import Any
 from airflow.sdk import DAG, Param, task
 
 from penstock.config.model import Pipeline
-from penstock.flow.context import any_copied
+from penstock.flow.context import Context, any_copied
 from penstock.orchestration.assets import asset
 from penstock.orchestration.dags import dag_arguments, dags, dry_run
-from penstock.orchestration.operators import ResyncOperator
 from penstock.orchestration.table_choices import tables_param
 from penstock.orchestration.task_groups import rebuilding
 from penstock.orchestration.tasks import SOURCE_POOL, woken, working
@@ -69,7 +68,13 @@ def build(pipeline: Pipeline) -> DAG:
                     ctx.progress(line)
             return not dry
 
-        look() >> rebuilding(pipeline, ResyncOperator)
+        def build_again(ctx: Context, context_: Any, submit: Any) -> list[str]:
+            """Copy the tables that are named again, or all that wait, and build them next to the old ones."""
+            from penstock.flow.load import run as rebuild
+
+            return rebuild.resync(ctx, context_["params"]["tables"] or None, submit, woken=woken(context_))
+
+        look() >> rebuilding(pipeline, build_again)
     return dag
 
 

@@ -21,7 +21,7 @@ def test_a_task_that_submits_twice_submits_what_it_was_given_each_time(
 ) -> None:
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook  # noqa: PLC0415
 
-    from penstock.orchestration.operators import CopyOperator  # noqa: PLC0415
+    from penstock.orchestration.operators import PenstockSparkOperator  # noqa: PLC0415
 
     monkeypatch.setenv("AIRFLOW_CONN_PENSTOCK_SPARK", '{"conn_type": "spark", "host": "local[1]"}')
     commands: list[str] = []
@@ -30,7 +30,7 @@ def test_a_task_that_submits_twice_submits_what_it_was_given_each_time(
         commands.append(" ".join(hook._build_spark_submit_command(application)))
 
     monkeypatch.setattr(SparkSubmitHook, "submit", submit)
-    operator = CopyOperator(task_id="twice", pipeline=SHOP)
+    operator = PenstockSparkOperator(task_id="twice", pipeline=SHOP, work=print)
 
     operator.submit(job("copy_tables", "--plan", "first"), {})
     operator.submit(job("merge_changes", "--plan", "second", "--result", "third"), {})
@@ -54,14 +54,14 @@ def test_a_spark_connection_that_names_no_master_is_refused_and_not_taken_for_ya
 ) -> None:
     from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook  # noqa: PLC0415
 
-    from penstock.orchestration.operators import CopyOperator  # noqa: PLC0415
+    from penstock.orchestration.operators import PenstockSparkOperator  # noqa: PLC0415
 
     monkeypatch.delenv("AIRFLOW_CONN_PENSTOCK_SPARK", raising=False)
     if given is not None:
         monkeypatch.setenv("AIRFLOW_CONN_PENSTOCK_SPARK", given)
     commands: list[str] = []
     monkeypatch.setattr(SparkSubmitHook, "submit", lambda hook, application, **_: commands.append(application))
-    operator = CopyOperator(task_id="none", pipeline=SHOP)
+    operator = PenstockSparkOperator(task_id="none", pipeline=SHOP, work=print)
 
     with pytest.raises(ConfigError, match=rf"connection-missing.*{came}"):
         operator.submit(job("copy_tables"), {})

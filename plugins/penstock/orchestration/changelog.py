@@ -1,4 +1,4 @@
-"""The changelog as Airflow tasks: wait until an interval is captured, then fill it, one fill of a pipeline at a time."""
+"""What a run of the changelog waits for, and the interval that it fills."""
 
 from __future__ import annotations
 
@@ -9,15 +9,10 @@ from airflow.sdk import BaseSensorOperator
 from airflow.sdk.exceptions import AirflowSensorTimeout, AirflowSkipException
 
 from penstock.errors import LedgerError
-from penstock.orchestration.operators import PenstockSparkOperator
-from penstock.orchestration.tasks import BACKFILL_POOL, find_context, outcome
+from penstock.orchestration.tasks import find_context, outcome
 
 if TYPE_CHECKING:
     from penstock.flow.changelog.coverage import Interval
-    from penstock.flow.context import Context
-    from penstock.flow.spark_job import Submit
-
-_HOLD_SECONDS = 300.0  # Airflow runs one fill of a DAG at a time; this is for a fill by hand at the same time
 
 
 class WindowsSensor(BaseSensorOperator):
@@ -52,20 +47,6 @@ class WindowsSensor(BaseSensorOperator):
                     "interval-not-captured",
                     f"{self.waiting}, after {self.timeout:.0f} s of waiting; let capture run, then clear this task",
                 ) from None
-
-
-class FillOperator(PenstockSparkOperator):
-    """Fill the interval in every changelog, in place of what was there."""
-
-    spark_pool = BACKFILL_POOL
-
-    def work(self, ctx: Context, context: Any, submit: Submit) -> dict[str, Any]:
-        """Return the interval, and the number of changes it holds."""
-        from penstock.flow.changelog import run as changelog
-
-        wanted = interval(context)
-        filled = changelog.fill(ctx, wanted, submit, wait=_HOLD_SECONDS)
-        return {"from": wanted.start.isoformat(), "to": wanted.end.isoformat(), "changes": filled.rows}
 
 
 def interval(context: Any) -> Interval:
