@@ -36,9 +36,10 @@ LIBRARY = "plugins/penstock"
 COSMIC_RAY = "cosmic-ray==8.7.0"
 SCHEMA_JOBS = [
     *(f"tests/scenarios/test_{name}.py" for name in ("schema_changes", "membership", "object_names", "ddl_trigger")),
-    "tests/scenarios/test_told_rewrites_of_partitions.py",
-    *(f"tests/scenarios/test_{name}_partitions.py" for name in ("gone", "attached")),
-    *(f"tests/attack/test_{name}.py" for name in ("silent_ddl", "publication_changes", "tables_that_changed")),
+    "tests/scenarios/test_stories.py",
+    *(f"tests/scenarios/test_{name}_partitions.py" for name in ("gone", "attached", "kept", "told_rewrites_of")),
+    *(f"tests/attack/test_{name}.py" for name in ("silent_ddl", "publication_changes", "insert_only_publication")),
+    *(f"tests/attack/test_{name}.py" for name in ("tables_that_changed", "renamed_tables")),
 ]
 LOAD_JOBS = [
     *(f"tests/scenarios/test_{name}.py" for name in ("resync", "column_fetch", "new_tables", "dry_runs", "main_job")),
