@@ -67,33 +67,6 @@ class PipelineStatus(Row):
 
 
 @dataclass(frozen=True)
-class SlotPanel(Row):
-    """Hold what the last health check saw of a pipeline's own slot; bytes are of the source's WAL, ages in transactions.
-
-    The limits are those that were in force at that check.
-    """
-
-    pipeline: str
-    seen_at: datetime
-    unread_bytes: int | None
-    retained_bytes: int | None
-    warn_bytes: int | None
-    critical_bytes: int | None
-    drop_bytes: int | None
-    wal_status: str | None
-    invalidation: str | None
-    safe_wal_bytes: int | None
-    active: bool
-    inactive_since: datetime | None
-    unchanged_since: datetime
-    catalog_xmin_age: int | None
-    spill_share: float | None
-    confirmed_lsn: Lsn | None
-    restart_lsn: Lsn | None
-    flushed_lsn: Lsn
-
-
-@dataclass(frozen=True)
 class TablePanel(Row):
     """Hold one table; `changes` and `changed_at` cover the newest windows only, `rows` and `bytes` are its size in the lake.
 
@@ -153,37 +126,34 @@ class TableDetails(Row):
     paused_as_of: datetime | None
 
 
-class Panel:
+class Panel(Transaction):
     """Read panels inside one frozen transaction; where a table may be named by its oid, the rows are those of it alone."""
-
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
 
     def pipelines(self, name: str | None = None) -> list[PipelineStatus]:
         """Return every pipeline, or the one of this name."""
-        return self._transaction.records(PipelineStatus, "page/pipelines", name=name)
+        return self.records(PipelineStatus, "page/pipelines", name=name)
 
     def window_totals(self, name: str) -> tuple[dict[str, int], int]:
         """Return the windows of the present era by state, and how many end after the newest cut, those without changes too."""
-        ((windows, unmerged),) = self._transaction.rows("page/window_totals", name=name)
+        ((windows, unmerged),) = self.rows("page/window_totals", name=name)
         return windows, unmerged
 
     def windows(self, name: str) -> list[Shown]:
         """Return the newest windows, newest first."""
-        return self._transaction.shown("page/windows", name=name, limit=SHOWN)
+        return self.shown("page/windows", name=name, limit=SHOWN)
 
     def cuts(self, name: str) -> list[Shown]:
         """Return the newest cuts, newest first."""
-        return self._transaction.shown("page/cuts", name=name, limit=SHOWN)
+        return self.shown("page/cuts", name=name, limit=SHOWN)
 
     def tables(self, name: str, oid: int | None = None) -> list[TablePanel]:
         """Return the tables: the paused ones, those not ready yet, the others; or one, whose changes are not searched for."""
         bounds = {"limit": TABLES, "windows": SEARCHED_WINDOWS if oid is None else 0}
-        return self._transaction.records(TablePanel, "page/tables", name=name, oid=oid, **bounds)
+        return self.records(TablePanel, "page/tables", name=name, oid=oid, **bounds)
 
     def rebuilds(self, name: str, oid: int | None = None) -> list[Shown]:
         """Return the open rebuilds, oldest first."""
-        return self._transaction.shown("page/rebuilds", name=name, oid=oid, limit=TABLES)
+        return self.shown("page/rebuilds", name=name, oid=oid, limit=TABLES)
 
     def events(
         self,
@@ -195,28 +165,27 @@ class Panel:
         limit: int | None = EVENTS,
     ) -> list[Shown]:
         """Return the newest events, newest first: all, or those since a time, or of some slugs."""
-        return self._transaction.shown("page/events", name=name, oid=oid, since=since, slugs=slugs, limit=limit)
+        return self.shown("page/events", name=name, oid=oid, since=since, slugs=slugs, limit=limit)
 
     def schema_changes(self, name: str, oid: int | None = None) -> list[Shown]:
         """Return the newest changes of tables' shapes that the lake follows, newest first."""
-        return self._transaction.shown("page/schema_changes", name=name, oid=oid, slug="schema-followed", limit=EVENTS)
+        return self.shown("page/schema_changes", name=name, oid=oid, slug="schema-followed", limit=EVENTS)
 
     def maintenances(self, name: str) -> list[MaintenanceRecord]:
         """Return the newest run of maintenance, if there was any."""
-        return self._transaction.records(MaintenanceRecord, "maintenance/maintenances", name=name, limit=1)
+        return self.records(MaintenanceRecord, "maintenance/maintenances", name=name, limit=1)
 
     def work(self, name: str) -> list[WorkNote]:
-        """Return how far tasks said that they are; those of tasks that were killed are among them."""
-        return self._transaction.records(WorkNote, "work/under_way", name=name)
+        """Return how far tasks said that they are, the oldest first; a task that was killed has left its notes."""
+        return self.records(WorkNote, "work/under_way", name=name)
 
-    def slots(self, name: str | None = None) -> dict[str, SlotPanel]:
+    def slots(self, name: str | None = None) -> dict[str, Shown]:
         """Return the newest look at the own slot of every pipeline, or of one, where there was any."""
-        found = self._transaction.records(SlotPanel, "page/slots", name=name)
-        return {each.pipeline: each for each in found}
+        return {each["pipeline"]: each for each in self.shown("page/slots", name=name)}
 
     def alarms(self, name: str | None = None) -> list[AlarmRecord]:
         """Return the open alarms of every pipeline, or of one: the worst and oldest first."""
-        found = self._transaction.records(AlarmRecord, "health/alarms", name=name, open=True, limit=OPEN_ALARMS)
+        found = self.records(AlarmRecord, "health/alarms", name=name, open=True, limit=OPEN_ALARMS)
         ours = (alarm for alarm in found if alarm.closed_at is None)
         return sorted(ours, key=lambda alarm: (-LEVELS.index(alarm.level), alarm.opened_at))
 
@@ -224,28 +193,28 @@ class Panel:
         """Return the columns of a pipeline's charts since then, in steps of time; steps in which nothing was are left out."""
         span = {"name": name, "since": since, "step": step.total_seconds()}
         charts = ("page/slot_series", "page/capture_series", "page/lake_series")
-        return {key: values for chart in charts for key, values in self._transaction.columns(chart, **span).items()}
+        return {key: values for chart in charts for key, values in self.columns(chart, **span).items()}
 
     def table_series(self, name: str, oid: int, *, since: datetime, step: timedelta) -> Columns:
         """Return the columns of a table's charts since then, as `series` does."""
         seconds = step.total_seconds()
-        return self._transaction.columns("page/table_series", name=name, oid=oid, since=since, step=seconds)
+        return self.columns("page/table_series", name=name, oid=oid, since=since, step=seconds)
 
     def table_details(self, name: str, oid: int) -> TableDetails | None:
         """Return what only the page of one table shows; None for one that the pipeline does not have."""
-        return next(iter(self._transaction.records(TableDetails, "page/table_details", name=name, oid=oid)), None)
+        return next(iter(self.records(TableDetails, "page/table_details", name=name, oid=oid)), None)
 
     def table_cuts(self, name: str, oid: int) -> list[Shown]:
         """Return the newest cuts that moved a table, newest first."""
-        return self._transaction.shown("page/table_cuts", name=name, oid=oid, limit=SHOWN)
+        return self.shown("page/table_cuts", name=name, oid=oid, limit=SHOWN)
 
     def findings(self, name: str, oid: int) -> list[Shown]:
         """Return what the newest comparisons found of a table, newest first."""
-        return self._transaction.shown("page/findings", name=name, oid=oid, limit=SHOWN)
+        return self.shown("page/findings", name=name, oid=oid, limit=SHOWN)
 
     def fetches(self, name: str, oid: int) -> list[Shown]:
         """Return the newest fetches of a table's columns or partitions, newest first."""
-        return self._transaction.shown("page/fetches", name=name, oid=oid, limit=SHOWN)
+        return self.shown("page/fetches", name=name, oid=oid, limit=SHOWN)
 
 
 class PageQueries(Part):
@@ -256,9 +225,8 @@ class PageQueries(Part):
         """Let the block read what a page shows, as of one moment and on one connection; so does whatever else it asks of the ledger
         inside of a `session`."""
         with self.transaction(frozen=True) as transaction:
-            yield Panel(transaction)
+            yield Panel(transaction.connection)
 
     def status(self, name: str) -> PipelineStatus | None:
         """Return how a pipeline stands, None for one that the ledger does not know."""
-        with self.panels() as panel:
-            return next(iter(panel.pipelines(name)), None)
+        return next(iter(self.records(PipelineStatus, "page/pipelines", name=name)), None)

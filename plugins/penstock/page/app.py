@@ -82,13 +82,13 @@ def _html(deployment: Deployment, documents: Documents) -> APIRouter:
     @router.get("/")
     def overview(request: Request, part: Part) -> Response:
         shown = deployment.overview()
-        pipelines = pipeline_list(shown.pipelines, part)
+        pipelines = pipeline_list(shown["pipelines"], part)
         return _page(request, "overview", documents, shown=shown, pipelines=pipelines)
 
     @router.get("/pipelines/{name}")
     def pipeline(request: Request, name: str, part: Part, hours: Hours = 24) -> Response:
         shown = deployment.pipeline(name)
-        tables = table_list(shown.tables, part)
+        tables = table_list(shown["tables"], part)
         return _page(request, "pipeline", documents, shown=shown, tables=tables, hours=hours, spans=SPANS)
 
     @router.get("/pipelines/{name}/tables/{oid}")

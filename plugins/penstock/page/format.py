@@ -2,19 +2,14 @@
 
 from datetime import datetime
 
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
-_STEP = 1024
+from penstock import units
+
 _NOTHING = "\u2013"  # an en dash
 
 
 def size(value: float | None) -> str:
     """Say a number of bytes: `1.5 GiB`."""
-    if value is None:
-        return _NOTHING
-    number, unit = float(value), 0
-    while abs(number) >= _STEP and unit < len(_UNITS) - 1:
-        number, unit = number / _STEP, unit + 1
-    return f"{number:.0f} B" if unit == 0 else f"{number:.{0 if number >= 100 else 1}f} {_UNITS[unit]}"
+    return _NOTHING if value is None else units.size(value)
 
 
 def count(value: float | None) -> str:
@@ -28,20 +23,10 @@ def several(value: int, noun: str) -> str:
 
 
 def span(seconds: float | None) -> str:
-    """Say a span of time by its two largest units, and not by a zero: `2 h 5 min`, `3 d`."""
+    """Say a span of time by its two largest units, a short one to a tenth of a second: `2 h 5 min`, `0.4 s`."""
     if seconds is None:
         return _NOTHING
-    if seconds < 10:
-        return f"{max(seconds, 0.0):.1f} s"
-    whole = int(seconds)
-    days, hours, minutes = whole // 86400, whole // 3600 % 24, whole // 60 % 60
-    if days:
-        parts = (days, "d"), (hours, "h")
-    elif hours:
-        parts = (hours, "h"), (minutes, "min")
-    else:
-        parts = (minutes, "min"), (whole % 60, "s")
-    return " ".join(f"{number} {unit}" for number, unit in parts if number)
+    return f"{max(seconds, 0.0):.1f} s" if seconds < 10 else units.span(seconds)
 
 
 def age(seconds: float | None) -> str:

@@ -28,8 +28,8 @@ _PIPELINES: Mapping[str, Callable[[Pipeline], Any]] = {
     "name": lambda each: each.name,
     "state": lambda each: each.state,
     "behind": lambda each: each.freshness_seconds,
-    "unread": lambda each: each.slot.unread_bytes if each.slot else None,
-    "retained": lambda each: each.slot.retained_bytes if each.slot else None,
+    "unread": lambda each: each.slot["unread_bytes"] if each.slot else None,
+    "retained": lambda each: each.slot["retained_bytes"] if each.slot else None,
     "changes": lambda each: each.unmerged_changes,
 }
 

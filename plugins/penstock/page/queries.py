@@ -3,7 +3,7 @@
 A ledger that does not answer is a problem to show, not the end of the page: the other ledgers' pipelines are there.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -11,24 +11,28 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from penstock.codec import fields_of
 from penstock.config import model
 from penstock.config.connections import Resolver
 from penstock.config.files import read_folder
 from penstock.config.validators import NAME
 from penstock.errors import ConfigError, LedgerError, NoLedgerError
 from penstock.flow.health.airflow_state import AirflowQuery, AirflowState
-from penstock.flow.health.input import HealthInput
-from penstock.flow.health.rules_lake import NEEDED, readiness
 from penstock.ledger import Ledger
-from penstock.ledger.health import Finding, LateWork
-from penstock.ledger.maintenance import MaintenanceRecord
-from penstock.ledger.page import Panel, PipelineStatus, Shown, SlotPanel, TablePanel
-from penstock.page import table as one_table
-from penstock.page.advice import Advice, advice, table_advice
-from penstock.page.pipeline import Pipeline, known_pipeline, seconds_since, unknown_pipeline
-from penstock.page.settings import Setting, settings
-from penstock.page.table import TablePage
-from penstock.page.work import Work, under_way
+from penstock.ledger.page import Panel, PipelineStatus
+from penstock.page.advice import advice, table_advice
+from penstock.page.pipeline import (
+    IDENTITIES,
+    Pipeline,
+    column,
+    comparison,
+    complete_as_of,
+    known_pipeline,
+    seconds_since,
+    under_way,
+    unknown_pipeline,
+)
+from penstock.page.settings import settings
 
 POINTS = 300
 """A chart has at most so many points, whatever time it spans."""
@@ -46,35 +50,10 @@ class Problem:
     pipelines: list[str]
 
 
-@dataclass(frozen=True)
-class Overview:
-    """Hold every pipeline at a glance."""
-
-    at: datetime
-    pipelines: list[Pipeline]
-    problems: list[Problem]
-
-
-@dataclass(frozen=True)
-class PipelinePage:
-    """Hold everything of one pipeline but its charts."""
-
-    at: datetime
-    pipeline: Pipeline
-    advice: list[Advice]
-    tables: list[TablePanel]
-    rebuilds: list[Shown]
-    windows: list[Shown]
-    cuts: list[Shown]
-    events: list[Shown]
-    schema_changes: list[Shown]
-    last_maintenance: MaintenanceRecord | None = None
-    work: list[Work] = field(default_factory=list)
-    settings: list[Setting] = field(default_factory=list)
-
-
-Series = Mapping[str, Any]
-"""A chart's columns, each under its name in the ledger's statement, with `hours` and `step_seconds`; empty steps are left out."""
+Page = dict[str, Any]
+"""What a page shows by its names, as HTML and as JSON; every time of it is held against `at`. Of charts it has the columns, each under its
+name in the ledger's statement, with `hours` and `step_seconds`; empty steps are left out."""
+_LISTS = ("tables", "rebuilds", "windows", "cuts", "events", "schema_changes")
 
 
 def _silent(_pipelines: Collection[str], _with_tasks: bool) -> AirflowState | None:  # as `AirflowQuery`
@@ -91,8 +70,8 @@ class Deployment:
     airflow: AirflowQuery = _silent
     _ledgers: dict[str, Ledger] = field(default_factory=dict, init=False, repr=False)
 
-    def overview(self) -> Overview:
-        """Return every pipeline that has a file or that a ledger of theirs knows."""
+    def overview(self) -> Page:
+        """Return every pipeline that has a file or that a ledger of theirs knows, and the `problems` that hide some."""
         now = datetime.now(UTC)
         files, problems = self._files()
         airflow = self.airflow(files, False)
@@ -103,42 +82,48 @@ class Deployment:
                 shown += self._known(conn_id, ours, now, airflow)
             except (ConfigError, LedgerError) as error:
                 problems.append(Problem(error.slug, error.message, sorted(ours)))
-        return Overview(now, sorted(shown, key=_urgency), problems)
+        return {"at": now, "pipelines": sorted(shown, key=_urgency), "problems": problems}
 
-    def pipeline(self, name: str) -> PipelinePage:
-        """Return one pipeline; raises ConfigError("config-invalid") for an unknown one, and LedgerError."""
+    def pipeline(self, name: str) -> Page:
+        """Return everything of one pipeline but its charts; raises ConfigError("config-invalid") for an unknown one, and LedgerError."""
         now = datetime.now(UTC)
         files, _ = self._files()
         conn_id = self._ledger_of(name, files)
         without_channel = files[name].health.without_channel if name in files else ()
         airflow = self.airflow([name], True)
-        known = settings(files[name]) if name in files else []
+        page: Page = {"at": now, "settings": settings(files[name]) if name in files else []}
         with suppress(NoLedgerError), self._ledger(conn_id).page.panels() as panel:
             if rows := panel.pipelines(name):
                 (shown,) = _shown(panel, rows, files, airflow, now=now, name=name)
                 tables = panel.tables(name)
-                return PipelinePage(
-                    at=now,
-                    pipeline=shown,
-                    advice=advice(shown, tables, without_channel),
-                    tables=tables,
-                    rebuilds=panel.rebuilds(name),
-                    windows=panel.windows(name),
-                    cuts=panel.cuts(name),
-                    events=panel.events(name),
-                    schema_changes=panel.schema_changes(name),
-                    work=under_way(name, airflow, panel.work(name), files),
-                    settings=known,
-                    last_maintenance=next(iter(panel.maintenances(name)), None),
-                )
+                return page | {
+                    "pipeline": shown,
+                    "advice": advice(shown, tables, without_channel),
+                    "tables": tables,
+                    "rebuilds": panel.rebuilds(name),
+                    "windows": panel.windows(name),
+                    "cuts": panel.cuts(name),
+                    "events": panel.events(name),
+                    "schema_changes": panel.schema_changes(name),
+                    "work": under_way(name, airflow, panel.work(name), files),
+                    "last_maintenance": next(iter(panel.maintenances(name)), None),
+                }
         shown = unknown_pipeline(files[name], airflow)
-        work = under_way(name, airflow, [], files)
-        return PipelinePage(
-            now, shown, advice(shown, [], without_channel), [], [], [], [], [], [], work=work, settings=known
-        )
+        return page | {
+            "pipeline": shown,
+            "advice": advice(shown, [], without_channel),
+            "work": under_way(name, airflow, [], files),
+            "last_maintenance": None,
+            **{each: [] for each in _LISTS},
+        }
 
-    def table(self, name: str, oid: int) -> TablePage:
-        """Return one table of a pipeline; raises as `pipeline` does, ConfigError("table-unknown") for one that it does not have."""
+    def table(self, name: str, oid: int) -> Page:
+        """Return everything of one table but its charts; raises as `pipeline` does, and ConfigError("table-unknown") for one that it does not have.
+
+        The table is complete as of `as_of`, the source's time; `key` are the columns by which its changes find their rows, where
+        `identity` says so. `snapshots` and `delete_files` are of the last maintenance. `compared` says how far it is verified, or what
+        the newest comparison came to where not all rows are.
+        """
         now = datetime.now(UTC)
         files, _ = self._files()
         conn_id = self._ledger_of(name, files, oid)
@@ -151,35 +136,32 @@ class Deployment:
             (of,) = _shown(panel, rows, files, airflow, now=now, name=name)
             (table,), findings = panel.tables(name, oid), panel.findings(name, oid)
             maintained = next((run.figures(table.target) for run in panel.maintenances(name)), {})
-            as_of = one_table.complete_as_of(table, facts, of)
-            compared_at, compared = one_table.compared(table, findings)
-            return TablePage(
-                at=now,
-                pipeline=of,
-                table=table,
-                identity=one_table.IDENTITIES[facts.identity],
-                key=[each.name for each in facts.columns if each.key],
-                as_of=as_of,
-                freshness_seconds=seconds_since(as_of, now),
-                paused_at=facts.paused_at,
-                moved_at=facts.moved_at,
-                compared_at=compared_at,
-                compared=compared,
-                files=facts.files,
-                snapshots=maintained.get("snapshots"),
-                delete_files=maintained.get("delete_files"),
-                advice=table_advice(of, table),
-                columns=[one_table.column(each) for each in facts.columns],
-                copy=facts.copy,
-                cuts=panel.table_cuts(name, oid),
-                findings=findings,
-                fetches=panel.fetches(name, oid),
-                rebuilds=panel.rebuilds(name, oid),
-                schema_changes=panel.schema_changes(name, oid),
-                events=panel.events(name, oid),
-            )
+            as_of = complete_as_of(table, facts, of)
+            compared_at, compared = comparison(table, findings)
+            return {
+                "at": now,
+                "pipeline": of,
+                "table": table,
+                "identity": IDENTITIES[facts.identity],
+                "key": [each.name for each in facts.columns if each.key],
+                "as_of": as_of,
+                "freshness_seconds": seconds_since(as_of, now),
+                "compared_at": compared_at,
+                "compared": compared,
+                **fields_of(facts, "files paused_at moved_at copy"),
+                "snapshots": maintained.get("snapshots"),
+                "delete_files": maintained.get("delete_files"),
+                "advice": table_advice(of, table),
+                "columns": [column(each) for each in facts.columns],
+                "cuts": panel.table_cuts(name, oid),
+                "findings": findings,
+                "fetches": panel.fetches(name, oid),
+                "rebuilds": panel.rebuilds(name, oid),
+                "schema_changes": panel.schema_changes(name, oid),
+                "events": panel.events(name, oid),
+            }
 
-    def table_series(self, name: str, oid: int, hours: int) -> Series:
+    def table_series(self, name: str, oid: int, hours: int) -> Page:
         """Return a table's charts over the last hours; raises as `table` does."""
         step, since = _steps(hours)
         files, _ = self._files()
@@ -188,7 +170,7 @@ class Deployment:
                 raise _no_table(name, oid)
             return _series(hours, step) | panel.table_series(name, oid, since=since, step=step)
 
-    def series(self, name: str, hours: int) -> Series:
+    def series(self, name: str, hours: int) -> Page:
         """Return a pipeline's charts over the last hours, with the slot's limits in force now; raises as `pipeline` does."""
         step, since = _steps(hours)
         files, _ = self._files()
@@ -196,8 +178,8 @@ class Deployment:
             slot = panel.slots(name).get(name)
             return {
                 **_series(hours, step),
-                "warn_bytes": slot.warn_bytes if slot else None,
-                "critical_bytes": slot.critical_bytes if slot else None,
+                "warn_bytes": slot["warn_bytes"] if slot else None,
+                "critical_bytes": slot["critical_bytes"] if slot else None,
                 **panel.series(name, since=since, step=step),
             }
 
@@ -251,23 +233,17 @@ def _shown(
 ) -> list[Pipeline]:
     """Add to each pipeline what slot health knows of it."""
     slots, alarms = panel.slots(name), panel.alarms(name)
-    shown = []
-    for row in rows:
-        slot = slots.get(row.name)
-        file = files.get(row.name)
-        lacks = _lacks(row, file, slot, airflow, now) if file else ()
-        ours = [each for each in alarms if each.pipeline == row.name]
-        shown.append(known_pipeline(row, now, has_file=file is not None, slot=slot, alarms=ours, lacks=lacks))
-    return shown
-
-
-def _lacks(
-    row: PipelineStatus, file: model.Pipeline, slot: SlotPanel | None, airflow: AirflowState | None, now: datetime
-) -> Sequence[Finding]:
-    """Ask slot health's rules what a pipeline still lacks, by what the page knows."""
-    late = LateWork(sampled_at=slot.seen_at if slot else None)
-    dags = {verb: airflow.dag(f"{row.name}.{verb}") for verb in NEEDED} if airflow else {}
-    return list(readiness(HealthInput(pipeline=file, at=now, airflow=dags, lake=row, late=late)))
+    return [
+        known_pipeline(
+            row,
+            now,
+            file=files.get(row.name),
+            slot=slots.get(row.name),
+            alarms=[each for each in alarms if each.pipeline == row.name],
+            airflow=airflow,
+        )
+        for row in rows
+    ]
 
 
 def _steps(hours: int) -> tuple[timedelta, datetime]:

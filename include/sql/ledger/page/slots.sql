@@ -1,4 +1,5 @@
--- The newest look at each own slot, with the limits that were in force then: one short walk down the index per slot.
+-- The newest look at each own slot, with the limits that were in force then: one short walk down the index per slot. Bytes are of the
+-- source's WAL, ages in transactions.
 select
     p.name as pipeline, s.at as seen_at, s.unread as unread_bytes, s.retained as retained_bytes,
     trunc((s.details #>> '{limits,warn}')::numeric)::bigint as warn_bytes,
