@@ -185,7 +185,7 @@ def test_a_table_that_comes_back_is_not_discarded(ledger: Ledger, ready: str) ->
     (back,) = [each for each in ledger.tables.all(ready) if each.waits]
     assert (back.snapshot_id, back.complete_through, back.left_lsn) == (12, START, None)
     assert ledger.membership.to_discard(ready) == []
-    assert [old.name for old in ledger.maintenance.see_old_tables(ready, [])] == ["other"]
+    assert [old.table for old in ledger.maintenance.see_old_tables(ready, [])] == ["other"]
 
     leave(ledger, ready, 2, START, discard=True)
     ledger.membership.discarded(ready, 2)

@@ -259,9 +259,8 @@ def test_a_pipeline_row_that_another_session_locks_is_waited_for_not_for_ever(
     impatient = Ledger(connection)
     with control.connect(autocommit=False) as holder, impatient.session():
         holder.execute("select 1 from penstock.pipeline where name = %s for update", (due,))
-        shared = impatient._current()
-        assert shared is not None
-        shared.execute("set lock_timeout = '50ms'")
+        with impatient.transaction() as transaction:
+            transaction.connection.execute("set lock_timeout = '50ms'")
         with pytest.raises(LedgerError, match=r"\[ledger-conflict\].*lock timeout"):
             impatient.merges.begin(due)
 

@@ -1,7 +1,6 @@
 """What the ledger says when the control database does not answer, and how its connections behave."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 
@@ -9,7 +8,7 @@ from penstock.codec import record_of
 from penstock.config.connections import Connection
 from penstock.errors import LedgerError
 from penstock.ledger import Ledger
-from penstock.ledger.maintenance import OldTableRecord
+from penstock.ledger.windows import WindowPace
 from stack import ports
 from stack.servers.postgres import Database
 from tests.waiting import wait_until
@@ -31,13 +30,13 @@ def test_a_control_database_that_refuses_is_named_without_the_password(connectio
             assert secret not in str(caught.value)
 
 
-@pytest.mark.parametrize("change", [{"seen_at": "hunter2"}, {"name": 2}, {"more": "hunter2"}])
-def test_a_row_that_is_not_as_its_record_has_it_is_refused_without_its_values(change: dict[str, str]) -> None:
-    row = {"namespace": "ns", "name": "a", "location": "hunter2", "seen_at": datetime(2026, 11, 21, tzinfo=UTC)}
-    assert record_of(OldTableRecord, row) == OldTableRecord(**row)
+@pytest.mark.parametrize("change", [{"seconds": "hunter2"}, {"wal_bytes": None}, {"more": "hunter2"}])
+def test_a_row_that_is_not_as_its_record_has_it_is_refused_without_its_values(change: dict[str, str | None]) -> None:
+    row = {"wal_bytes": 2, "read_bytes": None, "seconds": 0.5}
+    assert record_of(WindowPace, row) == WindowPace(**row)
 
-    with pytest.raises(ValueError, match="OldTableRecord") as caught:
-        record_of(OldTableRecord, row | change)
+    with pytest.raises(ValueError, match="WindowPace") as caught:
+        record_of(WindowPace, row | change)
 
     assert "hunter2" not in str(caught.value)
 

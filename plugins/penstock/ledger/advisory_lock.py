@@ -5,7 +5,6 @@ that ends. It keeps work from being wasted; what keeps it from doing damage are 
 that is short, sorted by time, and safe in paths and in SQL.
 """
 
-import hashlib
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -37,12 +36,13 @@ class AdvisoryLocks(Part):
                 _take(Transaction(opened), name, work, waiting)
             try:
                 yield
-            finally:
-                _release(opened)
+            finally:  # before the connection closes: the server notices that some time later, when the next run may have asked
+                with suppress(psycopg.OperationalError):  # a session that is gone holds nothing any more
+                    Transaction(opened).rows("advisory_lock/release_holds")
 
 
 def _take(session: Transaction, name: str, work: str, waiting: Iterator[bool]) -> None:
-    key = _key(name, work)
+    key = f"penstock:{name}:{work}"
     while not session.rows("advisory_lock/take_hold", key=key)[0][0]:
         if next(waiting, True):
             holders = [
@@ -54,17 +54,6 @@ def _take(session: Transaction, name: str, work: str, waiting: Iterator[bool]) -
                 f"expected no other run to work on the {work} of {name}, but this is held by "
                 f"{'; '.join(holders) or 'a session that has just ended'}; wait for it to end, then run again",
             )
-
-
-def _release(opened: psycopg.Connection) -> None:
-    """Let go before the connection closes: the server notices that some time later, when the next run may have asked."""
-    with suppress(psycopg.OperationalError):  # a session that is gone holds nothing any more
-        Transaction(opened).rows("advisory_lock/release_holds")
-
-
-def _key(name: str, work: str) -> int:
-    digest = hashlib.sha256(f"penstock:{name}:{work}".encode()).digest()
-    return int.from_bytes(digest[:8], signed=True)
 
 
 def new_attempt() -> str:

@@ -9,22 +9,18 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from psycopg.types.json import Jsonb
-
 from penstock.config.connections import Connection
 from penstock.errors import LakeError
 from penstock.jobs.plans import ChangelogPlan, TableResult
 from penstock.ledger.iceberg_pointers import move_pointers
 from penstock.ledger.pipelines import find, gaps
 from penstock.ledger.records import GapRecord, PipelineState, Row, SkippedRecord, WindowRecord
-from penstock.ledger.session import Part, Transaction
+from penstock.ledger.session import Part, Transaction, recordset
 from penstock.ledger.table_records import TableRecord
 from penstock.ledger.tables import tables as tables_of
 from penstock.ledger.windows import windows
 from penstock.lsn import Lsn
 from penstock.shapes.timeline import KnownRelation
-
-_RECENT = 100
 
 
 @dataclass(frozen=True)
@@ -132,15 +128,18 @@ class Changelogs(Part):
                     "others by now, as their tables do; nothing was published: fill the interval again",
                 )
             transaction.change("changelogs/forget_fills", name=name, **between)
-            tables = [(table.target, table.counts.get("rows_written", 0), table.snapshot_id) for table in filled]
+            tables = [
+                {"target": each.target, "rows": each.counts.get("rows_written", 0), "snapshot_id": each.snapshot_id}
+                for each in filled
+            ]
             transaction.change(
                 "changelogs/add_fill",
                 name=name,
                 era=plan.era,
                 through_lsn=Lsn(plan.through_lsn),
                 attempt=plan.attempt,
-                rows=sum(rows for _, rows, _ in tables),
-                tables=Jsonb([dict(zip(("target", "rows", "snapshot_id"), each, strict=True)) for each in tables]),
+                rows=sum(each["rows"] for each in tables),
+                tables=recordset(tables),
                 **between,
             )
             pointers = [table.pointer for table in filled if table.pointer]
@@ -156,7 +155,7 @@ class Changelogs(Part):
             transaction.note(name, "changes-late", message, level="warning")
 
     def fills(
-        self, name: str, *, since: datetime | None = None, before: datetime | None = None, limit: int | None = _RECENT
+        self, name: str, *, since: datetime | None = None, before: datetime | None = None, limit: int | None = 100
     ) -> list[FillRecord]:
         """Return the filled intervals that overlap a time, the newest first; all of them with `limit` None."""
         return self.records(FillRecord, "changelogs/fills", name=name, from_time=since, upto_time=before, limit=limit)

@@ -55,7 +55,7 @@ class Events(Part):
         Without `first` only what changes an earlier note is noted.
         """
         facts = {"slug": slug, "level": level, "table_oid": table_oid, "message": message, "first": first}
-        return bool(self.change("events/add_event_on_change", name=name, details="{}", **facts))
+        return bool(self.change("events/add_event_on_change", name=name, **facts))
 
     def all(self, name: str, *, limit: int = 20) -> list[EventRecord]:
         """Return the newest events, newest first."""

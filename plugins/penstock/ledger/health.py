@@ -16,8 +16,6 @@ from penstock.ledger.records import Row, TaskRef
 from penstock.ledger.session import Part, recordset
 from penstock.lsn import Lsn
 
-_RECENT = 100
-
 
 @dataclass(frozen=True)
 class SlotSample(Row):
@@ -170,7 +168,7 @@ class SlotHealth(Part):
         bounds = {"since": since, "limit": limit}
         return self.records(SlotSample, "health/slot_samples", name=name, slots=slots, **bounds)
 
-    def alarms(self, name: str, *, open_only: bool = True, limit: int = _RECENT) -> list[AlarmRecord]:
+    def alarms(self, name: str, *, open_only: bool = True, limit: int = 100) -> list[AlarmRecord]:
         """Return the open alarms and those whose end is still to be sent; or all, newest first."""
         return self.records(AlarmRecord, "health/alarms", name=name, open=open_only, limit=limit)
 

@@ -235,13 +235,7 @@ class Loads(Part):
 
     def give_up(self, name: str, load: LoadRecord, *, reason: str) -> None:
         """End a build that cannot be finished, with an event for each new reason; its table stays as it is."""
-        event = {
-            "slug": "rebuild-given-up",
-            "level": "error",
-            "message": reason,
-            "table_oid": load.oid,
-            "details": "{}",
-        }
+        event = {"slug": "rebuild-given-up", "level": "error", "message": reason, "table_oid": load.oid}
         with self.transaction(lock=name) as transaction:
             if give_up_loads(transaction, name, reason, id=load.id):
                 transaction.change("events/add_event_on_change", name=name, first=True, **event)

@@ -41,26 +41,14 @@ class MaintenanceRecord(Row):
 
 
 @dataclass(frozen=True)
-class OldTableRecord(Row):
-    """Hold one table of the lake that was set aside, and since when maintenance knows of it."""
-
-    namespace: str
-    name: str
-    location: str
-    seen_at: datetime
-
-
-@dataclass(frozen=True)
 class ForgottenWindow(Row):
-    """Hold one window that the ledger has just forgotten; `present`: whether it is of the present era."""
+    """Hold one window that the ledger has just forgotten; `max_xid` is known of the present era's."""
 
     era: int
     from_lsn: Lsn
     upto_lsn: Lsn
-    attempt: str
     bytes: int
     max_xid: int | None
-    present: bool
 
 
 @dataclass(frozen=True)
@@ -115,18 +103,16 @@ class Maintenance(Part):
         """Return the newest runs, newest first."""
         return self.records(MaintenanceRecord, "maintenance/maintenances", name=name, limit=limit)
 
-    def see_old_tables(self, name: str, tables: Sequence[TableFolder]) -> list[OldTableRecord]:
-        """Note tables that are set aside, and return all that are known, since when."""
+    def see_old_tables(self, name: str, tables: Sequence[TableFolder]) -> dict[TableFolder, datetime]:
+        """Note tables that are set aside, and return all that are known, with since when."""
         with self.transaction() as transaction:
-            rows = [{"namespace": t.namespace, "name": t.table, "location": t.folder} for t in tables]
-            transaction.change("maintenance/see_old_tables", name=name, tables=recordset(rows))
-            return transaction.records(OldTableRecord, "maintenance/old_tables", name=name)
+            transaction.change("maintenance/see_old_tables", name=name, tables=recordset(tables))
+            known = transaction.rows("maintenance/old_tables", name=name)
+            return {TableFolder(namespace, table, folder): seen_at for namespace, table, folder, seen_at in known}
 
     def forget_old_tables(self, name: str, tables: Sequence[TableFolder]) -> None:
         """Forget tables that are gone with all their files."""
-        with self.transaction() as transaction:
-            rows = [{"namespace": t.namespace, "name": t.table} for t in tables]
-            transaction.change("maintenance/forget_old_tables", name=name, tables=recordset(rows))
+        self.change("maintenance/forget_old_tables", name=name, tables=recordset(tables))
 
     def trim_history(self, name: str, *, before: datetime, cuts_before: datetime, daily_before: datetime) -> None:
         """Forget events, samples, closed alarms and runs from `before` a time, and cuts that are not read any more.
@@ -153,7 +139,7 @@ class Maintenance(Part):
             eras, from_lsns = [window.era for window in old], [window.from_lsn for window in old]
             transaction.change("maintenance/trim_windows", name=name, eras=eras, from_lsns=from_lsns)
             transaction.change("maintenance/trim_source_clock", name=name)
-            last = max((window.max_xid for window in old if window.present and window.max_xid is not None), default=0)
+            last = max((window.max_xid or 0 for window in old), default=0)
             copies = transaction.rows("maintenance/forget_useless_copies", name=name, max_xid=last, before=before)
             return Forgotten(tuple(old), tuple((copy_id, oid, size) for copy_id, oid, size in copies))
 

@@ -18,30 +18,13 @@ from penstock.lsn import Lsn
 
 
 @dataclass(frozen=True)
-class TableCut:
-    """Say what a cut did to one table that moved: changes it took, rows that went and came, and how long its merge took.
-
-    `rows`, `files` and `bytes` are the table's since then.
-    """
-
-    inserts: int
-    updates: int
-    deletes: int
-    truncates: int
-    rows_deleted: int
-    rows_written: int
-    seconds: float
-    rows: int
-    files: int
-    bytes: int
-
-
-@dataclass(frozen=True)
 class PublishedTable:
     """Say that a table is complete through the cut.
 
-    `snapshot_id` is the lake's new main, None where it did not move; `load` is what took the table's place, under the name `target` if that is not what it is to be by now. `shows` is the metadata
-    file that the catalog shows from now on, None where that is as before, with columns of which `columns` is the stamp. `done` is there for a table that moved.
+    `snapshot_id` is the lake's new main, None where it did not move; `load` is what took the table's place, under the name `target`
+    if that is not what it is to be by now. `shows` is the metadata file that the catalog shows from now on, None where that is as
+    before, with columns of which `columns` is the stamp. `done` is there for a table that moved: what the cut did to it, by the
+    columns of `table_cut`.
     """
 
     oid: int
@@ -54,7 +37,7 @@ class PublishedTable:
     delete_missing: int = 0
     insert_existing: int = 0
     misfits: int = 0
-    done: TableCut | None = None
+    done: Mapping[str, float] | None = None
 
     @property
     def counts(self) -> dict[str, int]:

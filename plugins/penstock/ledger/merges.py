@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 
-from penstock.codec import plain
 from penstock.config.connections import Connection
 from penstock.errors import LedgerError
 from penstock.jobs.pointers import Place, Pointer, Rename
@@ -174,7 +173,7 @@ def _record(transaction: Transaction, name: str, new: NewCut) -> CutRecord:
     counted = recordset({"oid": table.oid, "counts": table.counts} for table in new.tables if table.counts)
     found = {"rows": new.rows, "counted": counted, "cuts_snapshot_id": new.cuts_snapshot_id}
     transaction.change("merges/add_cut", name=name, attempt=new.attempt, lsn=new.lsn, **found)
-    done = recordset({"oid": table.oid, **plain(table.done)} for table in new.tables if table.done)
+    done = recordset({"oid": table.oid, **table.done} for table in new.tables if table.done)
     transaction.change("merges/add_table_cuts", name=name, attempt=new.attempt, tables=done)
     transaction.change("merges/forget_marks", name=name, lsn=new.lsn)
     cut = newest_cut(transaction, name, attempt=new.attempt)

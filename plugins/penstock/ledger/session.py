@@ -141,7 +141,7 @@ class Sessions:
     @contextmanager
     def session(self) -> Iterator[None]:
         """Let this thread's calls inside the block share one connection; each is still its own transaction."""
-        if self._current() is not None:
+        if getattr(self._shared, "connection", None) is not None:
             yield
             return
         with self.named_failures(), connect(self.connection, "penstock ledger", self.task) as opened:
@@ -176,12 +176,8 @@ class Sessions:
 
     @contextmanager
     def _opened(self) -> Iterator[psycopg.Connection]:
-        shared = self._current()
-        if shared is not None:
-            yield shared
-            return
-        with connect(self.connection, "penstock ledger", self.task) as opened:
-            yield opened
+        with self.session():
+            yield self._shared.connection
 
     def _require_revision(self, opened: psycopg.Connection) -> str:
         try:
@@ -200,9 +196,6 @@ class Sessions:
             )
         self._checked = True
         return REVISION
-
-    def _current(self) -> psycopg.Connection | None:
-        return getattr(self._shared, "connection", None)
 
     @contextmanager
     def named_failures(self) -> Iterator[None]:

@@ -5,8 +5,7 @@ its relation's number before the window is staged; the ledger takes the number o
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import partial
-from typing import Literal
+from functools import cached_property, partial
 
 from penstock.codec import plain
 from penstock.errors import LedgerError
@@ -16,8 +15,6 @@ from penstock.shapes.known_shape import KnownShape
 from penstock.shapes.timeline import History, KnownRelation, RelationMapping
 from penstock.wire.messages import Relation
 
-Evidence = Literal["catalog", "trigger"]
-
 
 class RelationVersions:
     """Give every shape of a relation its number: the known one, or the next of its oid.
@@ -26,27 +23,27 @@ class RelationVersions:
     """
 
     def __init__(self, known: Callable[[], Iterable[KnownRelation]] = list) -> None:
-        self._known: Callable[[], Iterable[KnownRelation]] | None = known
-        self._numbers: dict[Relation, list[int]] = {}
-        self._last: dict[int, int] = {}
+        self._known = known
 
     def number(self, relation: Relation, split: int = 0) -> int:
         """Return the number of this content, counted from 1 per oid; another one where it has stood for other columns in the window."""
-        self._load()
-        numbers = self._numbers.setdefault(relation, [])
+        given, last = self._given
+        numbers = given.setdefault(relation, [])
         while len(numbers) <= split:
-            self._last[relation.oid] = self._last.get(relation.oid, 0) + 1
-            numbers.append(self._last[relation.oid])
+            last[relation.oid] = last.get(relation.oid, 0) + 1
+            numbers.append(last[relation.oid])
         return numbers[split]
 
-    def _load(self) -> None:
-        if self._known is None:
-            return
+    @cached_property
+    def _given(self) -> tuple[dict[Relation, list[int]], dict[int, int]]:
+        """Return the numbers of every content, and the last one of every oid."""
+        given: dict[Relation, list[int]] = {}
+        last: dict[int, int] = {}
         for known in self._known():
-            if known.version > self._last.get(known.relation.oid, 0):  # else it is there with other columns
-                self._numbers.setdefault(known.relation, []).append(known.version)
-                self._last[known.relation.oid] = known.version
-        self._known = None
+            if known.version > last.get(known.relation.oid, 0):  # else it is there with other columns
+                given.setdefault(known.relation, []).append(known.version)
+                last[known.relation.oid] = known.version
+        return given, last
 
 
 class Shapes(Part):
@@ -131,30 +128,26 @@ def note_shapes(
         {"oid": oid, "generation": generation, "shape": None if known is None else known.to_json()}
         for oid, known in found.items()
     ]
-    _note(transaction, name, rows, seen_at, "catalog")
+    if rows:
+        transaction.change("shapes/note_shapes", name=name, shapes=recordset(rows), seen_at=seen_at, evidence="catalog")
 
 
-def keep_logged(transaction: Transaction, name: str, logged: Mapping[int, KnownShape], seen_at: Lsn) -> None:
-    """Keep the last shapes that the event trigger has logged of tables through a position."""
-    if gone := [oid for oid, shape in logged.items() if shape.gone]:
-        transaction.change("shapes/distrust_shapes", name=name, oids=gone)
+def keep_logged(
+    transaction: Transaction, name: str, logged: Mapping[int, KnownShape], seen_at: Lsn, *, missed: bool
+) -> None:
+    """Keep the last shapes that the event trigger has logged of tables through a position.
+
+    Where it may have `missed` something, whatever it has logged before proves nothing any more.
+    """
+    gone = [oid for oid, shape in logged.items() if shape.gone]
+    if missed or gone:
+        transaction.change("shapes/distrust_shapes", name=name, oids=None if missed else gone)
     there = {oid: shape for oid, shape in logged.items() if not shape.gone}
     rows = [{"oid": oid, "generation": each.generation, "shape": each.to_json()} for oid, each in there.items()]
-    _note(transaction, name, rows, seen_at, "trigger")
-
-
-def distrust_shapes(transaction: Transaction, name: str) -> None:
-    """Note that the event trigger may have missed something: whatever it has logged proves nothing any more."""
-    transaction.change("shapes/distrust_shapes", name=name, oids=None)
+    if rows:
+        transaction.change("shapes/note_shapes", name=name, shapes=recordset(rows), seen_at=seen_at, evidence="trigger")
 
 
 def keep_open(transaction: Transaction, name: str, tables: Sequence[Mapping[str, object]]) -> None:
     """Keep what is open of tables, or of what is being built of them under an `id`, as `TableFacts` has it."""
     transaction.change("shapes/keep_open", name=name, tables=recordset(tables))
-
-
-def _note(
-    transaction: Transaction, name: str, rows: Sequence[Mapping[str, object]], seen_at: Lsn | None, evidence: Evidence
-) -> None:
-    if rows:
-        transaction.change("shapes/note_shapes", name=name, shapes=recordset(rows), seen_at=seen_at, evidence=evidence)

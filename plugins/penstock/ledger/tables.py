@@ -115,10 +115,8 @@ class Membership(Part):
         with self.transaction(lock=name) as transaction:
             transaction.change("tables/drop_former", target=table.target, **chosen)
             save(transaction, name, [table])
-            namespace, target = place_of(table.target)
-            transaction.change(
-                "maintenance/forget_old_tables", name=name, tables=recordset([{"namespace": namespace, "name": target}])
-            )
+            left = dict(zip(("namespace", "table"), place_of(table.target), strict=True))
+            transaction.change("maintenance/forget_old_tables", name=name, tables=recordset([left]))
             transaction.change("tables/join_table", joined_lsn=lsn, joined_xid=xid, **chosen)
             transaction.note(name, "table-added", message, oid=table.oid)
 

@@ -16,7 +16,7 @@ from penstock.ledger.loads import BUILDS, loads
 from penstock.ledger.pipelines import find, lock, lock_active
 from penstock.ledger.records import PipelineRecord, Row, SkippedRecord, WindowRecord, WindowState
 from penstock.ledger.session import Part, Statements, recordset
-from penstock.ledger.shapes import add_relations, distrust_shapes, keep_logged
+from penstock.ledger.shapes import add_relations, keep_logged
 from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.ledger.tables import tables as tables_of
 from penstock.lsn import Lsn
@@ -157,9 +157,7 @@ class Windows(Part):
                 raise moved(name, from_lsn, known.position)
             if changed:
                 add_relations(transaction, name, content.relations, content.mappings, from_lsn)
-                if content.missed:
-                    distrust_shapes(transaction, name)
-                keep_logged(transaction, name, content.logged, window.upto_lsn)
+                keep_logged(transaction, name, content.logged, window.upto_lsn, missed=content.missed)
                 if skipped is not None:
                     transaction.change("windows/add_skipped", name=name, **vars(skipped))
             return window

@@ -64,7 +64,7 @@ class WorkNote(Row):
 
 
 class Work(Part):
-    """Note how far tasks are, and return it."""
+    """Note how far tasks are."""
 
     def note(self, name: str, task: Mapping[str, str], *, what: str, done: int, total: int, rows: int | None) -> None:
         """Note how far a task is in one of its works."""
@@ -81,10 +81,6 @@ class Work(Part):
     def forget(self, name: str, task: Mapping[str, str], *, what: str | None = None) -> None:
         """Forget a work that is done; without one, all that other runs of this task have left."""
         self.change("work/forget", name=name, what=what, **task)
-
-    def under_way(self, name: str) -> list[WorkNote]:
-        """Return what is noted, the oldest first; a task that was killed has left its notes."""
-        return self.records(WorkNote, "work/under_way", name=name)
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,7 @@ def _html(deployment: Deployment, documents: Documents) -> APIRouter:
     @router.get("/")
     def overview(request: Request, part: Part) -> Response:
         shown = deployment.overview()
-        pipelines = pipeline_list(shown["pipelines"], part)
+        pipelines = pipeline_list(shown.pipelines, part)
         return _page(request, "overview", documents, shown=shown, pipelines=pipelines)
 
     @router.get("/pipelines/{name}")

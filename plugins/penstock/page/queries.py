@@ -50,8 +50,17 @@ class Problem:
     pipelines: list[str]
 
 
+@dataclass(frozen=True)
+class Overview:
+    """Hold every pipeline at a glance."""
+
+    at: datetime
+    pipelines: list[Pipeline]
+    problems: list[Problem]
+
+
 Page = dict[str, Any]
-"""What a page shows by its names, as HTML and as JSON; every time of it is held against `at`. Of charts it has the columns, each under its
+"""What the page of a pipeline or of a table shows by its names, as HTML and as JSON; every time of it is held against `at`. Of charts it has the columns, each under its
 name in the ledger's statement, with `hours` and `step_seconds`; empty steps are left out."""
 _LISTS = ("tables", "rebuilds", "windows", "cuts", "events", "schema_changes")
 
@@ -70,8 +79,8 @@ class Deployment:
     airflow: AirflowQuery = _silent
     _ledgers: dict[str, Ledger] = field(default_factory=dict, init=False, repr=False)
 
-    def overview(self) -> Page:
-        """Return every pipeline that has a file or that a ledger of theirs knows, and the `problems` that hide some."""
+    def overview(self) -> Overview:
+        """Return every pipeline that has a file or that a ledger of theirs knows."""
         now = datetime.now(UTC)
         files, problems = self._files()
         airflow = self.airflow(files, False)
@@ -82,7 +91,7 @@ class Deployment:
                 shown += self._known(conn_id, ours, now, airflow)
             except (ConfigError, LedgerError) as error:
                 problems.append(Problem(error.slug, error.message, sorted(ours)))
-        return {"at": now, "pipelines": sorted(shown, key=_urgency), "problems": problems}
+        return Overview(now, sorted(shown, key=_urgency), problems)
 
     def pipeline(self, name: str) -> Page:
         """Return everything of one pipeline but its charts; raises ConfigError("config-invalid") for an unknown one, and LedgerError."""

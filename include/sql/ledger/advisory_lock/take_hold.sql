@@ -1,1 +1,1 @@
-select pg_try_advisory_lock(%(key)s::bigint)
+select pg_try_advisory_lock(hashtextextended(%(key)s, 0))

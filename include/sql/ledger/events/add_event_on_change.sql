@@ -1,6 +1,6 @@
 -- Recorded once, and again only after another message was recorded under the same slug and table; with `first` false only then.
-insert into penstock.event (pipeline, slug, level, table_oid, message, details)
-select %(name)s, %(slug)s, %(level)s, %(table_oid)s, %(message)s, %(details)s
+insert into penstock.event (pipeline, slug, level, table_oid, message)
+select %(name)s, %(slug)s, %(level)s, %(table_oid)s, %(message)s
 from (
     select (
         select message

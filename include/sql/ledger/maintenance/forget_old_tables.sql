@@ -1,3 +1,3 @@
 delete from penstock.old_table as t
-using jsonb_to_recordset(%(tables)s) as o (namespace text, name text)
-where t.pipeline = %(name)s and t.namespace = o.namespace and t.name = o.name
+using jsonb_to_recordset(%(tables)s) as o (namespace text, "table" text)
+where t.pipeline = %(name)s and t.namespace = o.namespace and t.name = o."table"

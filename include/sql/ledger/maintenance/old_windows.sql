@@ -1,6 +1,6 @@
 -- Windows that may be forgotten: old, confirmed, merged by every table, and needed by no open rebuild. A paused table keeps
 -- what it will need. It is always the front of the era's windows, so that what is left has no hole. Past eras need none.
-select w.era, w.from_lsn, w.upto_lsn, w.attempt, w.bytes, w.max_xid, w.era = p.era as present
+select w.era, w.from_lsn, w.upto_lsn, w.bytes, case when w.era = p.era then w.max_xid end as max_xid
 from penstock.window as w
 join penstock.pipeline as p on p.name = w.pipeline
 where

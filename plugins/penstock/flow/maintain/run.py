@@ -234,11 +234,10 @@ def _old_tables(ctx: Context, there: Sequence[TableFolder], now: datetime) -> It
         if each.place in discarded or is_left_behind(ctx.pipeline.namespace, each.namespace, era, rebuilds)
     }
     before = now - timedelta(seconds=ctx.pipeline.maintain.old_tables)
-    for known in ctx.ledger.maintenance.see_old_tables(ctx.name, [*left.values()]):
-        old = TableFolder(known.namespace, known.name, known.location)
+    for old, seen_at in ctx.ledger.maintenance.see_old_tables(ctx.name, [*left.values()]).items():
         if old.place in listed and old.place not in left:  # its source table came back, or the name is another table's
             ctx.ledger.maintenance.forget_old_tables(ctx.name, [old])
-        elif known.seen_at < before:
+        elif seen_at < before:
             yield replace(old, listed=old.place in listed)
 
 

@@ -15,7 +15,7 @@ from penstock.lake.columns import columns_stamp
 from penstock.landing import layout
 from penstock.ledger import iceberg_pointers
 from penstock.ledger.loads import BuildStep
-from penstock.ledger.merge_queue import PublishedTable, TableCut
+from penstock.ledger.merge_queue import PublishedTable
 from penstock.ledger.merges import NewCut
 from penstock.ledger.records import CutRecord
 from penstock.ledger.table_records import LoadRecord, LoadState
@@ -203,11 +203,12 @@ def _met(table: TableResult) -> dict[str, int]:
     return {name: table.counts.get(name, 0) for name in MET}
 
 
-def _moved(table: TableResult) -> TableCut | None:
+def _moved(table: TableResult) -> dict[str, float] | None:
+    """Return what the cut did to a table that moved: changes it took, rows that went and came, seconds, and its size since then."""
     if table.size is None:
         return None
     names = ("inserts", "updates", "deletes", "truncates", "rows_deleted", "rows_written")
-    return TableCut(**{name: table.counts.get(name, 0) for name in names}, seconds=table.seconds, **asdict(table.size))
+    return {**{name: table.counts.get(name, 0) for name in names}, "seconds": table.seconds, **asdict(table.size)}
 
 
 def _still(done: Attempt) -> dict[Place, str | None]:
