@@ -94,10 +94,8 @@ def show_findings(title: str, findings: Iterable[Finding]) -> None:
             show(f"{'next':>5}  {each.next_step}")
 
 
-def show_document(text: str, replaced: Mapping[str, str]) -> None:
+def show_document(text: str) -> None:
     """Print a Markdown document, laid out on a terminal and as it is elsewhere."""
-    for placeholder, value in replaced.items():
-        text = text.replace(placeholder, value)
     console = Console()
     if not console.is_terminal:
         console.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -134,7 +134,8 @@ def runbook(
     if path:
         typer.echo(page)
     else:
-        printing.show_document(runbook_text(home(), known), {} if name is None else {"<pipeline>": name})
+        text = runbook_text(home(), known)
+        printing.show_document(text if name is None else text.replace("<pipeline>", name))
 
 
 def _condition(named: str) -> str:
