@@ -12,7 +12,7 @@ from penstock.lsn import Lsn
 from penstock.shapes.accepted import (
     Accepted,
     GonePartition,
-    emptied_partitions,
+    gone_partitions,
     lost_partitions,
     taken_again,
     with_gone,
@@ -57,9 +57,11 @@ def test_of_partitions_that_cuts_let_go_the_first_is_kept_in_mind(through: int |
 
 
 def test_partitions_that_are_empty_or_have_another_file_are_named() -> None:
-    (empty,) = emptied_partitions(PARTED.shape, {2: "10:10:", 99: "10:10:"})
+    now = replace(PARTED, leaves=PARTED.leaves[:2])
+    empty, missing = gone_partitions(PARTED.shape, now, {2: "10:10:", 99: "10:10:"})
 
     assert (empty.oid, empty.file, empty.snapshot) == (2, 2, "10:10:")
+    assert (missing.oid, missing.file, missing.snapshot) == (3, 3, None)
     assert lost_partitions(PARTED.shape, {1: 1, 2: None}) == ["p3"]
     assert lost_partitions(PARTED.shape, {1: 9, 2: 2, 3: 3}) == ["p1"]
 

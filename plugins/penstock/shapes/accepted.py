@@ -139,17 +139,12 @@ def with_held_back(now: Shape, before: Shape, leaves: Collection[int], columns: 
     return replace(now, leaves=others | kept | files, versions={**now.versions, **held})
 
 
-def missing_partitions(before: Shape, now: SourceTable) -> Iterator[GonePartition]:
-    """Yield the partitions that were there at the last look and are not now."""
+def gone_partitions(before: Shape, now: SourceTable, empty_in: Mapping[int, str]) -> Iterator[GonePartition]:
+    """Yield the partitions that are not there any more since the last look, or are empty, given with the snapshots that show it."""
     there = {leaf.oid for leaf in now.leaves}
-    yield from (each for each in _leaves(before) if each.oid not in there)
-
-
-def emptied_partitions(before: Shape, leaves: Mapping[int, str]) -> Iterator[GonePartition]:
-    """Yield the partitions that are empty since the last look, given with the snapshots that show it."""
-    for each in _leaves(before):
-        if each.oid in leaves:
-            yield replace(each, snapshot=leaves[each.oid])
+    for oid, leaf in before.leaves.items():
+        if oid not in there or oid in empty_in:
+            yield GonePartition(oid, leaf.name, leaf.bound, snapshot=empty_in.get(oid), file=leaf.file)
 
 
 def with_gone(accepted: Accepted, more: Iterable[GonePartition], through: Lsn | None) -> tuple[GonePartition, ...]:
@@ -179,8 +174,3 @@ def taken_again(accepted: Accepted, taken: Iterable[int], since: Lsn) -> Iterato
 def lost_partitions(before: Shape, files: Mapping[int, int | None]) -> list[str]:
     """Name the partitions of a shape that are not among those given with their files, or have another one there (None: any)."""
     return [leaf.name for oid, leaf in before.leaves.items() if oid not in files or files[oid] not in (None, leaf.file)]
-
-
-def _leaves(before: Shape) -> Iterator[GonePartition]:
-    for leaf in before.leaves.values():
-        yield GonePartition(leaf.oid, leaf.name, leaf.bound, file=leaf.file)

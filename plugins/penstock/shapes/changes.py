@@ -54,17 +54,14 @@ class ColumnRetyped:
 
 @dataclass(frozen=True, slots=True)
 class ColumnAdded:
-    """Name a column that was not in the stream, with the leaves that have a new file."""
+    """Name a column that was not in the stream, with the leaves that have a new file.
+
+    One that was `hidden` was there, generated or not published: what its old rows show is in no file.
+    """
 
     now: SourceColumn
     files: frozenset[int] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
-class ColumnShown:
-    """Name an added column that was there and not in the stream: what its old rows show is in no file."""
-
-    now: SourceColumn
+    hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +164,6 @@ Change = (
     | ColumnRenamed
     | ColumnRetyped
     | ColumnAdded
-    | ColumnShown
     | ColumnAltered
     | WholeRowsCompared
     | FilterChanged

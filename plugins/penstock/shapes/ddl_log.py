@@ -11,6 +11,7 @@ keeps the file: that nothing was lost to one, the rows have to show, or that the
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from typing import Literal
 
 from penstock.shapes.known_shape import KnownShape
 from penstock.shapes.timeline import History
@@ -33,15 +34,11 @@ class Before:
     checked: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Rewrites:
-    """Name the columns that may hold other values, as far as was logged; `complete`: nothing more is to be logged up to the last look."""
-
-    doubtful: frozenset[int] = frozenset()
-    complete: bool = False
+Values = Literal["kept", "unsure", "open"]
+"""What was logged of columns: each value was kept, or may be another; or more is still to be logged up to the last look."""
 
 
-def read_rewrites(history: History, before: Before, now: Mapping[int, str]) -> Rewrites:
+def read_rewrites(history: History, before: Before, now: Mapping[int, str]) -> Values:
     """Hold what a window logged against what was right before, for the columns that were altered; `now` are their versions by attnum."""
     events, newest = history.logged, history.found[-1]
     found = _since(history.found, before, now)
@@ -50,16 +47,14 @@ def read_rewrites(history: History, before: Before, now: Mapping[int, str]) -> R
     silent = any(state.unlogged for state in events)
     sure = found and generation and everything and history.complete
     if not sure or newest.gaps or silent or history.contradicts:
-        return Rewrites(frozenset(now))
+        return "unsure"
     earlier = history.before if history.before is not None and history.before.generation == generation else None
-    doubtful = frozenset(
-        attnum
-        for attnum, version in now.items()
-        if not (_follow_one_another(attnum, earlier, events, version) and _kept(attnum, earlier, events, before))
-    )
+    for attnum, version in now.items():
+        if not (_follow_one_another(attnum, earlier, events, version) and _kept(attnum, earlier, events, before)):
+            return "unsure"
     last = events[-1] if events else earlier
     complete = last is not None and all(str(last.versions.get(attnum)) == version for attnum, version in now.items())
-    return Rewrites(doubtful, complete)
+    return "kept" if complete else "open"
 
 
 def _since(found: Sequence[KnownShape], before: Before, attnums: Mapping[int, str]) -> Sequence[KnownShape]:
@@ -113,21 +108,8 @@ def _cast_keeps(old: tuple[int, int], new: tuple[int, int], bases: Mapping[int, 
     return cast_keeps(before, after)
 
 
-@dataclass(frozen=True, slots=True)
-class RewrittenFile:
-    """Say which transaction rewrote a partition's file, and who wrote the rows of it.
-
-    That is transaction `writer`, which may be a part of `xid`, by `command`. `empty`: there was no row to write.
-    """
-
-    xid: int
-    writer: int
-    command: int
-    empty: bool
-
-
-def rewritten_file(before: int, now: int, generation: str | None, events: Sequence[KnownShape]) -> RewrittenFile | None:
-    """Return how a partition came from the file `before` to that of `now`, None where one plain rewrite is not logged to have done it.
+def rewrite_logged(before: int, now: int, generation: str | None, events: Sequence[KnownShape]) -> KnownShape | None:
+    """Return the one plain rewrite by which a partition came from the file `before` to that of `now`, None where none is logged.
 
     More than one such story is somebody's invention.
     """
@@ -136,4 +118,4 @@ def rewritten_file(before: int, now: int, generation: str | None, events: Sequen
         return None
     ((start, end),) = stories
     one = start.xid == end.xid and {start.generation, end.generation} == {generation} and end.plain
-    return RewrittenFile(start.xid, *end.written, start.empty) if one and end.file == now else None
+    return end if one and end.file == now else None

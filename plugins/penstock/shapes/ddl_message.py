@@ -7,10 +7,12 @@ number, is a message that says nothing: never an exception, and no more memory t
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, NamedTuple
 
+from pydantic import BeforeValidator, Field
+
+from penstock.codec import record_of
 from penstock.shapes.known_shape import FileBefore, KnownShape, sent_states
 from penstock.wire.controls import LogicalMessages
 from penstock.wire.messages import Relation
@@ -25,10 +27,7 @@ KEPT_BYTES = 64 << 20
 _PROOF = 32
 _HEAD = _PROOF + 8
 _MOST_COLUMNS = 1600
-_NAME = 63  # characters; in UTF-8 each has at most three bytes for one in the database's own encoding
-_GENERATION = re.compile(r"[0-9. ]{1,400}")
-_DIGITS = 20
-_32, _64 = 1 << 32, 1 << 64
+_DIGITS = re.compile(r"[0-9]{1,20}")
 
 
 class DdlLog(LogicalMessages):
@@ -90,101 +89,90 @@ def read_message(content: bytes) -> Message:
     return Message(int.from_bytes(content[_PROOF:_HEAD]), read_text(content[_HEAD:]))
 
 
+_Number = Annotated[int, Field(strict=True, ge=0, lt=1 << 32)]
+_Typmod = Annotated[int, Field(strict=True, ge=-(1 << 31), lt=1 << 31)]
+_Count = Annotated[int, Field(strict=True, ge=0, le=_MOST_COLUMNS)]
+_Flag = Annotated[bool, Field(strict=True)]
+_Generation = Annotated[str, Field(pattern=r"^[0-9. ]{1,400}$")]
+# in UTF-8 each character has at most three bytes for one in the database's own encoding
+_Name = Annotated[str, Field(max_length=63, pattern=r"^[^\x00]+$")]
+# 64 bits, written as a text: a number of JSON would lose digits elsewhere
+_Xid = Annotated[int, BeforeValidator(lambda text: int(text) if _DIGITS.fullmatch(text) else None), Field(lt=1 << 64)]
+_Column = tuple[_Number, _Name, _Number, _Typmod, _Number]
+_Pair = tuple[_Number, _Number]
+_Most = Field(max_length=_MOST_COLUMNS)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Message:
+    """Take what every message has; one that says that something is missing has no more."""
+
+    version: Annotated[_Number, Field(ge=VERSION, le=VERSION)]
+    oid: _Number
+    trigger: _Generation | None
+    xid: _Xid
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rewrite(_Message):
+    rewrites: _Number
+    empty: _Flag
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Dropped(_Message):
+    gone: _Flag
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Left(_Message):
+    """Take the state in which a command left a table."""
+
+    count: _Count
+    columns: Annotated[list[_Column], _Most]
+    dropped: Annotated[list[_Pair], _Most]
+    file: _Number
+    written: _Pair
+    plain: _Flag
+    unlogged: _Flag
+
+
 def read_text(text: bytes) -> KnownShape | FileBefore | None:
     """Read the JSON text of a message; None where it says that something is missing, or is of another form."""
     try:
-        data = json.loads(
-            text.decode("utf-8"),
-            object_pairs_hook=_once,
-            parse_int=_number,
-            parse_float=_never,
-            parse_constant=_never,
-        )
-        if not isinstance(data, dict) or data["version"] != VERSION:
+        data = json.loads(text.decode("utf-8"), object_pairs_hook=_once)
+        if not isinstance(data, dict):
             return None
-        return _file_before(data) if "rewrites" in data else _shape(data)
-    except (KeyError, TypeError, ValueError, RecursionError):  # ValueError: of UTF-8 and of JSON, too
+        if "rewrites" in data:
+            found = record_of(_Rewrite, data)
+            return FileBefore(found.oid, found.trigger, found.xid, found.rewrites, found.empty)
+        if "gone" in data:
+            gone = record_of(_Dropped, data)
+            return KnownShape(0, {}, gone.trigger, xid=gone.xid, gone=gone.gone, oid=gone.oid)
+        return _shape(record_of(_Left, data))
+    except (TypeError, ValueError, RecursionError):  # of UTF-8 and of JSON, too
         return None
 
 
-def _shape(data: Mapping[str, Any]) -> KnownShape:
-    oid, generation, xid = _whole(data["oid"], _32), _generation(data["trigger"]), _xid(data["xid"])
-    if "gone" in data:
-        return KnownShape(0, {}, generation, xid=xid, gone=_flag(data["gone"]), oid=oid)
-    columns = [_column(each) for each in _list(data["columns"], _MOST_COLUMNS)]
-    dropped = [_pair(each) for each in _list(data["dropped"], _MOST_COLUMNS)]
-    shape = KnownShape(
-        oid=oid,
-        generation=generation,
-        count=_whole(data["count"], _MOST_COLUMNS + 1),
-        columns={attnum: (name, type_, typmod) for attnum, name, type_, typmod, _ in columns},
-        dropped=dict(dropped),
-        xid=xid,
-        versions={attnum: version for attnum, *_, version in columns},
-        file=_whole(data["file"], _32),
-        written=_pair(data["written"]),
-        plain=_flag(data["plain"]),
-        unlogged=_flag(data["unlogged"]),
+def _shape(left: _Left) -> KnownShape:
+    numbers = [attnum for attnum, *_ in left.columns]
+    if sorted(numbers + [attnum for attnum, _ in left.dropped]) != list(range(1, left.count + 1)):
+        raise ValueError("expected every attnum once")
+    if numbers != sorted(numbers):
+        raise ValueError("expected the columns in their order")
+    return KnownShape(
+        oid=left.oid,
+        generation=left.trigger,
+        count=left.count,
+        columns={attnum: (name, type_, typmod) for attnum, name, type_, typmod, _ in left.columns},
+        dropped=dict(left.dropped),
+        xid=left.xid,
+        versions={attnum: version for attnum, *_, version in left.columns},
+        file=left.file,
+        written=left.written,
+        plain=left.plain,
+        unlogged=left.unlogged,
     )
-    numbers = [attnum for attnum, *_ in columns], [attnum for attnum, _ in dropped]
-    if sorted(numbers[0] + numbers[1]) != list(range(1, shape.count + 1)) or numbers[0] != sorted(numbers[0]):
-        raise ValueError("expected every attnum once, and the columns in their order")
-    return shape
-
-
-def _file_before(data: Mapping[str, Any]) -> FileBefore:
-    file, empty = _whole(data["rewrites"], _32), _flag(data["empty"])
-    return FileBefore(_whole(data["oid"], _32), _generation(data["trigger"]), _xid(data["xid"]), file, empty)
-
-
-def _column(each: Any) -> tuple[int, str, int, int, int]:
-    attnum, name, type_, typmod, version = _list(each, 5)
-    half = _32 // 2
-    return _whole(attnum, _32), _text(name), _whole(type_, _32), _whole(typmod, half, -half), _whole(version, _32)
-
-
-def _pair(each: Any) -> tuple[int, int]:
-    one, other = _list(each, 2)
-    return _whole(one, _32), _whole(other, _32)
-
-
-def _whole(value: Any, end: int, start: int = 0) -> int:
-    """Return a number that is one, and in its range; `True` is none."""
-    if type(value) is not int or not start <= value < end:
-        raise ValueError("expected a number of this range")
-    return value
-
-
-def _xid(value: Any) -> int:
-    """Return a transaction's 64-bit id, which is written as a text: a number of JSON would lose digits elsewhere."""
-    if type(value) is not str or not value.isascii() or not value.isdigit() or len(value) > _DIGITS:
-        raise ValueError("expected the digits of a transaction id")
-    return _whole(int(value), _64)
-
-
-def _text(value: Any) -> str:
-    if type(value) is not str or not 0 < len(value) <= _NAME or "\0" in value:
-        raise ValueError("expected a name")
-    value.encode()  # a surrogate alone is no text that a ledger takes
-    return value
-
-
-def _generation(value: Any) -> str | None:
-    if value is not None and (type(value) is not str or not _GENERATION.fullmatch(value)):
-        raise ValueError("expected the trigger's generation")
-    return value
-
-
-def _flag(value: Any) -> bool:
-    if type(value) is not bool:
-        raise ValueError("expected true or false")
-    return value
-
-
-def _list(value: Any, most: int) -> Sequence[Any]:
-    if type(value) is not list or len(value) > most:
-        raise ValueError("expected a list of at most so many")
-    return value
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -192,13 +180,3 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         raise ValueError("expected every key once")
     return found
-
-
-def _number(digits: str) -> int:
-    if len(digits) > _DIGITS:
-        raise ValueError("expected a number of at most 64 bits")
-    return int(digits)
-
-
-def _never(_: str) -> Any:
-    raise ValueError("expected whole numbers only")

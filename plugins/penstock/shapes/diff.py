@@ -9,7 +9,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from penstock.shapes import changes
-from penstock.shapes.accepted import Accepted, GonePartition, TableFacts, emptied_partitions, missing_partitions
+from penstock.shapes.accepted import Accepted, GonePartition, TableFacts, gone_partitions
 from penstock.shapes.mirror_column import MirrorColumn, reserved
 from penstock.shapes.row_identity import strange_partitions, unfound
 from penstock.shapes.shape import Shape
@@ -108,9 +108,8 @@ def _columns(known: TableFacts, now: SourceTable) -> Iterator[changes.Change]:
             yield from _column(column, there.get(column.attnum), now)
     files = frozenset(each.leaf.oid for each in changed_files(before, now))
     for added in added_columns(columns, now):
-        if added.attnum in before.hidden or added.name in before.hidden.values():
-            yield changes.ColumnShown(added)
-        yield changes.ColumnAdded(added, files)
+        hidden = added.attnum in before.hidden or added.name in before.hidden.values()
+        yield changes.ColumnAdded(added, files, hidden)
     yield from (changes.ColumnAltered(column, files) for column in altered_columns(columns, before, now))
     missing = tuple(column for column in columns if column.dropped or column.attnum not in there)
     if missing and now.identity == "f" and not now.key:
@@ -170,8 +169,8 @@ def _other_attributes(before: Shape, now: SourceTable, oid: int) -> bool:
 
 def _partitions(accepted: Accepted, now: SourceTable, empty_in: Mapping[int, str]) -> Iterator[changes.Change]:
     before = accepted.shape
-    gone = (*missing_partitions(before, now), *emptied_partitions(before, empty_in))
-    yield from (changes.LeafGone(each, tuple(_unclear(accepted, now, each))) for each in gone)
+    for gone in gone_partitions(before, now, empty_in):
+        yield changes.LeafGone(gone, tuple(_unclear(accepted, now, gone)))
     yield from attached_leaves(before, now)
     strange = {leaf.oid for leaf in strange_partitions(now)}
     for leaf in now.leaves:

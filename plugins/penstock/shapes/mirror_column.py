@@ -82,14 +82,8 @@ def _refilled(column: MirrorColumn, before: MirrorColumn | None) -> MirrorColumn
 
 def _as_found(column: MirrorColumn, found: SourceColumn) -> MirrorColumn:
     """Return a column as the catalog has it now; whether it is text in the lake is decided by a copy alone."""
-    return replace(
-        column,
-        name=found.name,
-        type=found.type,
-        key=found.key,
-        missing_text=_missing_text(column, found),
-        dimensions=found.dimensions,
-    )
+    now, missing_text = column_plan(found), _missing_text(column, found)
+    return replace(now, missing_text=missing_text, as_text=column.as_text, generation=column.generation)
 
 
 def _missing_text(column: MirrorColumn, found: SourceColumn) -> str | None:

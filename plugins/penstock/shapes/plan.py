@@ -17,7 +17,7 @@ from penstock.shapes.mirror_column import MirrorColumn, followed
 from penstock.shapes.reads import ColumnRead, LeafRead, column_read, leaf_read
 from penstock.shapes.rules import RULES
 from penstock.shapes.source_table import SourceTable
-from penstock.shapes.steps import ADDED_ONLY, Ask, Copy, Event, Evidence, Follow, Policy, Read, Wait
+from penstock.shapes.steps import ADDED_ONLY, Copy, Event, Evidence, Follow, Policy, Read, Wait
 
 _START = Lsn(0)
 _NONE = Evidence()
@@ -71,16 +71,19 @@ def plan(
     steps = [RULES[type(change)].decide(change, evidence, policy) for change in changes]
     if waits := [step for step in steps if isinstance(step, Wait)]:
         return Plan(reason=waits[0].reason, slug=waits[0].slug)
-    asks = any(isinstance(step, Ask) for step in steps)
-    decided = [step.otherwise if isinstance(step, Ask) else step for step in steps if not isinstance(step, Wait)]
-    followed_by = [step for step in decided if isinstance(step, Follow)]
-    rest = [step for step in decided if not isinstance(step, Follow)]
+    followed_by = [step for step in steps if isinstance(step, Follow)]
+    rest = [step for step in steps if isinstance(step, Read | Copy)]
+    asks = any(isinstance(step, Read) and step.asks for step in rest)
     keep = policy.on_dropped_partition == "keep"
     gone = tuple(replace(each.partition, kept=keep) for each in changes if isinstance(each, LeafGone))
     columns_read = leaves_read = None
-    if policy.follows and rest:
-        columns_read = _columns_read(known, now, rest, followed_by)
-        leaves_read = _leaves_read(known, now, rest, gone, keep=keep, through=through)
+    reads = [step for step in rest if isinstance(step, Read)]
+    if policy.follows and reads and len(reads) == len(rest):
+        leaves = [step.leaf for step in reads if step.leaf is not None]
+        if not leaves:
+            columns_read = _columns_read(known, now, reads, followed_by)
+        elif len(leaves) == len(reads):
+            leaves_read = leaf_read(known.accepted, now, leaves, gone, keep=keep, through=through)
     reasons = [step.reason for step in rest]
     if rest and columns_read is None:
         reasons += [step.reason for step in followed_by if step.reason]
@@ -90,7 +93,7 @@ def plan(
     return Plan(
         followed(known.columns, now, keep_dropped=policy.on_dropped_column == "keep"),
         now.identity,
-        tuple(step.event for step in decided if not isinstance(step, Copy) and step.event is not None),
+        tuple(step.event for step in steps if isinstance(step, Follow | Read) and step.event is not None),
         reason,
         columns_read=columns_read,
         leaves_read=leaves_read,
@@ -100,30 +103,11 @@ def plan(
 
 
 def _columns_read(
-    known: TableFacts, now: SourceTable, rest: Sequence[Read | Copy], followed_by: Sequence[Follow]
+    known: TableFacts, now: SourceTable, reads: Sequence[Read], followed_by: Sequence[Follow]
 ) -> ColumnRead | None:
-    """Return the columns to read if these are all that is not followed."""
-    reads = [step for step in rest if isinstance(step, Read) and step.leaf is None]
-    if len(reads) < len(rest):
-        return None
+    """Return the columns to read, None where changes of before would not find their rows beside them."""
     whole = {step.column for step in reads if step.column is not None}
     found = column_read(known.accepted, now, whole, {step.enum for step in reads if step.enum is not None})
     # changes before the read find their rows by a key that it does not read, as it finds them by the present one
     keys = [step.finds_by for step in followed_by if step.finds_by is not None]
     return found if found and all(key and not key & found.attnums for key in keys) else None
-
-
-def _leaves_read(
-    known: TableFacts,
-    now: SourceTable,
-    rest: Sequence[Read | Copy],
-    gone: Sequence[GonePartition],
-    *,
-    keep: bool,
-    through: Lsn,
-) -> LeafRead | None:
-    """Return the partitions to read if their rows are all that is not followed."""
-    leaves = {step.leaf for step in rest if isinstance(step, Read) and step.leaf is not None}
-    if any(not isinstance(step, Read) or step.leaf is None for step in rest):
-        return None
-    return leaf_read(known.accepted, now, leaves, gone, keep=keep, through=through)

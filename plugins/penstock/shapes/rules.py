@@ -17,7 +17,6 @@ from penstock.shapes.steps import (
     LEAVES,
     NOTHING,
     VECTORS,
-    Ask,
     Copy,
     Effect,
     Event,
@@ -53,6 +52,9 @@ def _table_renamed(change: changes.TableRenamed, evidence: Evidence, policy: Pol
 
 def _column_added(change: changes.ColumnAdded, evidence: Evidence, policy: Policy) -> Step:
     new, event = change.now, Event("add-column", f"column {change.now.name} was added", _xid(change.now))
+    if change.hidden:
+        why = f"column {new.name} was generated or not published, and is in the stream now: old rows show stored values"
+        return Read(why, column=new.attnum, event=event)
     if new.missing_text is not None and not new.as_text:
         # Iceberg has no form of a list or map, nor of a value beyond the lake's type
         found = default_literal(new.type, new.missing_text)
@@ -62,14 +64,8 @@ def _column_added(change: changes.ColumnAdded, evidence: Evidence, policy: Polic
     if new.missing_text is None and change.files - evidence.files_explained:
         # `vacuum full`, too, writes a default into old rows
         why = f"column {new.name} was added and the table rewritten: a default may have been written into every row"
-        return Ask(Read(why, column=new.attnum, event=event))
+        return Read(why, column=new.attnum, event=event, asks=True)
     return Follow(event)
-
-
-def _column_shown(change: changes.ColumnShown, evidence: Evidence, policy: Policy) -> Step:
-    name = change.now.name
-    why = f"column {name} was generated or not published, and is in the stream now: old rows show stored values"
-    return Read(why, column=change.now.attnum)
 
 
 def _column_altered(change: changes.ColumnAltered, evidence: Evidence, policy: Policy) -> Step:
@@ -77,7 +73,7 @@ def _column_altered(change: changes.ColumnAltered, evidence: Evidence, policy: P
     if column.attnum in evidence.values_kept or not change.files - evidence.harmless:
         return Follow()
     why = f"column {column.name} was altered and the table rewritten: its old rows may hold other values"
-    return Ask(Read(why, column=column.attnum))
+    return Read(why, column=column.attnum, asks=True)
 
 
 def _column_renamed(change: changes.ColumnRenamed, evidence: Evidence, policy: Policy) -> Step:
@@ -151,7 +147,7 @@ def _leaf_attached(change: changes.LeafAttached, evidence: Evidence, policy: Pol
     leaf = change.leaf
     if leaf.oid not in evidence.rows_sent:
         why = "and nothing tells rows that it had then from rows that it took since"
-        return Ask(Read(f"partition {leaf.name} was attached, {why}", leaf=leaf.oid))
+        return Read(f"partition {leaf.name} was attached, {why}", leaf=leaf.oid, asks=True)
     if change.has_other_file:
         why = f"partition {leaf.name} was attached and rewritten or truncated: rows that it took may be gone"
         return Read(why, leaf=leaf.oid)
@@ -171,7 +167,7 @@ def _file_changed(change: changes.FileChanged, evidence: Evidence, policy: Polic
         f"{'partition ' if change.partition else ''}{leaf.name} has a new file, and nothing tells that it has the rows of before: "
         "it was truncated by itself, rewritten, or unlogged for a while"
     )
-    return Ask(Read(why, leaf=leaf.oid))
+    return Read(why, leaf=leaf.oid, asks=True)
 
 
 def _key_changed(change: changes.KeyChanged, evidence: Evidence, policy: Policy) -> Step:
@@ -224,7 +220,6 @@ RULES: Mapping[type[changes.Change], Rule] = {
             cost=COLUMNS,
         ),
     ),
-    changes.ColumnShown: _rule(_column_shown),
     changes.ColumnRenamed: _rule(
         _column_renamed,
         Effect(

@@ -83,20 +83,17 @@ class Follow:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Read the values of a column, or those that hold labels of an enum, or the rows of a leaf."""
+    """Read the values of a column, or those that hold labels of an enum, or the rows of a leaf.
+
+    `asks`: only without an answer of rows and stream, which are asked whether a new file or an arrival hides anything.
+    """
 
     reason: str
     column: int | None = None
     enum: int | None = None
     leaf: int | None = None
     event: Event | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """Ask rows and stream whether a new file or an arrival hides anything; without an answer, read."""
-
-    otherwise: Read
+    asks: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +111,7 @@ class Wait:
     slug: str
 
 
-Step = Follow | Ask | Read | Copy | Wait
+Step = Follow | Read | Copy | Wait
 
 Outcome = Literal["free", "copies", "pauses", "loses"]
 ORDER: tuple[Outcome, ...] = ("free", "copies", "pauses", "loses")

@@ -9,7 +9,6 @@ from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
 from penstock.shapes.accepted import Accepted, HeldBack, OpenQuestion
 from penstock.shapes.ddl_log import Before
-from penstock.shapes.plan import Plan
 from penstock.shapes.source_table import SourceColumn, SourceTable
 from penstock.shapes.steps import Policy
 from penstock.values.pgtype import PgType
@@ -24,8 +23,7 @@ COMPUTED = replace(N, generated="s")
 
 def opened(before: SourceTable, now: SourceTable) -> bool:
     policy = Policy(on_dropped_partition="follow")
-    refusal = Plan(reason="rewritten")
-    return ask_for_values(known_as(before), now, policy, frozenset(), refusal, here=Lsn(9)) is not None
+    return ask_for_values(known_as(before), now, policy, frozenset(), here=Lsn(9)) is not None
 
 
 def test_a_partitioned_table_with_a_wider_column_waits_for_what_is_told() -> None:
@@ -57,11 +55,11 @@ PARTED = replace(BEFORE, leaves=(LEAF, TWO))
 ADDED = replace(PARTED, columns=(*PARTED.columns, SourceColumn("more", 3, INT, version="705", missing_text="1")))
 EMPTIED = replace(ADDED, leaves=(replace(LEAF, file=201), TWO))
 BOTH = replace(ADDED, leaves=(replace(LEAF, file=201), replace(TWO, file=301)))
-KEEPS, REFUSED = Policy(on_dropped_partition="keep"), Plan(reason="refused")
+KEEPS = Policy(on_dropped_partition="keep")
 
 
 def asked(now: SourceTable, *files: int, known: TableRecord | None = None) -> OpenTable | None:
-    return ask_for_files(known or known_as(PARTED), now, KEEPS, frozenset(), REFUSED, files=files, here=Lsn(9))
+    return ask_for_files(known or known_as(PARTED), now, KEEPS, frozenset(), files=files, here=Lsn(9))
 
 
 def of_files(now: SourceTable, *files: int, known: TableRecord | None = None) -> OpenTable:
@@ -100,8 +98,8 @@ def test_what_is_followed_at_once_holds_back_the_files_that_nothing_explains_yet
     assert [(each.subject, each.checked) for each in accepted.questions] == [(101, True), (102, True)]
     assert [(each.subject, each.checked) for each in partly.questions] == [(101, False)]
     assert {oid: leaf.file for oid, leaf in case.with_explained({102}).shape.leaves.items()} == {101: 200, 102: 301}
-    assert case.new_files() == {101: (200, 201), 102: (300, 301)}
-    assert of_files(EMPTIED, 101).new_files() == {101: (200, 201)}
+    assert case.rewrites({}, None) == {101: None, 102: None}
+    assert of_files(EMPTIED, 101).rewrites({}, None) == {101: None}
 
 
 def test_a_partition_that_is_gone_stays_known_until_the_files_of_others_are_explained() -> None:
@@ -125,7 +123,7 @@ TEXT = "column n changed its type from integer to bigint"
 
 def of_values(now: SourceTable, *open_: OpenQuestion, before: SourceTable = PLAIN) -> OpenTable | None:
     known = known_as(before, accepted=Accepted(before.shape, open_))
-    return ask_for_values(known, now, KEEPS, frozenset({100}), REFUSED, here=Lsn(9))
+    return ask_for_values(known, now, KEEPS, frozenset({100}), here=Lsn(9))
 
 
 def test_a_wider_column_is_held_back_with_what_is_said_of_it_and_all_else_is_followed() -> None:

@@ -18,8 +18,9 @@ from penstock.flow.schema.questions import OpenTable
 from penstock.landing.zone import LandingZone
 from penstock.ledger.records import WindowRecord
 from penstock.lsn import Lsn
-from penstock.shapes.ddl_log import Before, read_rewrites, rewritten_file
+from penstock.shapes.ddl_log import Before, read_rewrites
 from penstock.shapes.ddl_message import DdlLog
+from penstock.shapes.known_shape import KnownShape
 from penstock.shapes.source_table import SourceTable
 from penstock.shapes.timeline import History
 from penstock.source import leaf_rows
@@ -104,43 +105,41 @@ def _has_all(ctx: Context, now: SourceTable, xid: int, rows: int) -> bool:
 
 def _logged_rewrites(ctx: Context, case: OpenTable, landed: Landed, window: WindowRecord) -> frozenset[int]:
     """Return the partitions of which a window logged that a command rewrote them as they were: one that the stream has no column of."""
-    oid, leaves = case.known.oid, case.known.accepted.shape.leaves
+    oid = case.known.oid
     if case.now.kind != "p" or case.is_reshaped:
         return frozenset()
     history = histories(ctx, landed, [oid], window.from_lsn).get(oid)
-    if history is None or not read_rewrites(history, Before(file=0, types={}, versions={}), {}).complete:
+    if history is None or read_rewrites(history, Before(file=0, types={}, versions={}), {}) != "kept":
         return frozenset()
-    before = {leaf: leaves[leaf].file for leaf in case.files if leaf in leaves}
-    return _rewritten_as_logged(ctx, case, landed, history.found[-1].generation, before)
+    rewrites = _rewrites(case, landed, history.found[-1].generation)
+    return _with_all_rows(ctx, case, landed, {leaf: each for leaf, each in rewrites.items() if leaf in case.files})
 
 
 def rows_kept(ctx: Context, case: OpenTable, landed: Landed, generation: str | None) -> bool:
     """Return whether the window logged how each partition came to its file, and no row can have gone by a TRUNCATE of it alone."""
     if case.now.kind != "p":
         return True
-    files = {oid: before for oid, (before, _) in case.new_files().items()}
-    return files.keys() <= _rewritten_as_logged(ctx, case, landed, generation, files)
+    rewrites = _rewrites(case, landed, generation)
+    return rewrites.keys() <= _with_all_rows(ctx, case, landed, rewrites)
 
 
-def _rewritten_as_logged(
-    ctx: Context, case: OpenTable, landed: Landed, generation: str | None, before: Mapping[int, int]
+def _rewrites(case: OpenTable, landed: Landed, generation: str | None) -> dict[int, KnownShape | None]:
+    return case.rewrites(landed.ddl.shapes if landed.ddl else {}, generation)
+
+
+def _with_all_rows(
+    ctx: Context, case: OpenTable, landed: Landed, rewrites: Mapping[int, KnownShape | None]
 ) -> frozenset[int]:
-    """Return the partitions that came from these files to theirs by a rewrite that was logged, with all of their rows."""
-    leaves, logged = {leaf.oid: leaf for leaf in case.now.leaves}, landed.ddl.shapes if landed.ddl else {}
-    stories = {
-        oid: rewritten_file(file, leaves[oid].file, generation, logged.get(oid, ())) for oid, file in before.items()
-    }
-    found = {oid: each for oid, each in stories.items() if each is not None}
-    empty = any(each.empty for each in found.values())
+    """Return the partitions that the rewrites which were logged have left with all of their rows."""
+    leaves = {leaf.oid: leaf for leaf in case.now.leaves}
+    found = {oid: each for oid, each in rewrites.items() if each is not None}
+    empty = {oid: each.xid & _XID for oid, each in found.items() if each.rewrote and each.rewrote.empty}
+    full = {oid: each.written for oid, each in found.items() if oid not in empty}
     wrote = {xid & _XID for xid in transactions(ctx, landed, case.known.oid)} if empty else set()
-    kept = {oid for oid, each in found.items() if each.empty and each.xid & _XID not in wrote}
-    full = {oid: each for oid, each in found.items() if not each.empty}
-    if not full:
-        return frozenset(kept)
-    with leaf_rows.looking(ctx.reader, what=f"{ctx.name}:look") as rows:
-        for oid, each in full.items():
-            if rows.holds_row_of(leaves[oid], each.writer, each.command):
-                kept.add(oid)
+    kept = {oid for oid, xid in empty.items() if xid not in wrote}
+    if full:
+        with leaf_rows.looking(ctx.reader, what=f"{ctx.name}:look") as rows:
+            kept |= {oid for oid, by in full.items() if rows.holds_row_of(leaves[oid], *by)}
     return frozenset(kept)
 
 

@@ -28,24 +28,6 @@ _SAID = {"via_root": "changes of partitions under their root's name", "generated
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
-    """Hold how the publication differs from what the patterns choose."""
-
-    missing: tuple[SourceTable, ...]
-    extra: tuple[Relation, ...]
-
-    def __len__(self) -> int:
-        """Count the tables that are to join or leave."""
-        return len(self.missing) + len(self.extra)
-
-    def statements(self, name: str) -> str:
-        """Return what its owner would run."""
-        steps = [publication.add_statement(name, self.missing)] if self.missing else []
-        steps += [publication.remove_statement(name, self.extra)] if self.extra else []
-        return "; ".join(steps)
-
-
-@dataclass(frozen=True, slots=True)
 class Notice:
     """Say which table the patterns choose, or leave out, without effect, and why."""
 
@@ -56,11 +38,23 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Alteration:
-    """Say how the publication differs from the patterns, and why it is not ours to alter, None where it is."""
+    """Hold how the publication differs from what the patterns choose, and why it is not ours to alter, None where it is."""
 
-    difference: Difference
-    notices: tuple[Notice, ...]
+    missing: Sequence[SourceTable]
+    extra: Sequence[Relation]
+    notices: Sequence[Notice]
     blocker: str | None
+
+    @property
+    def tables(self) -> int:
+        """Count the tables that are to join or leave."""
+        return len(self.missing) + len(self.extra)
+
+    def statements(self, name: str) -> str:
+        """Return what its owner would run."""
+        steps = [publication.add_statement(name, self.missing)] if self.missing else []
+        steps += [publication.remove_statement(name, self.extra)] if self.extra else []
+        return "; ".join(steps)
 
 
 def follow_patterns(ctx: Context, conn: SourceSession, found: CatalogSnapshot, *, on_standby: bool) -> bool:
@@ -70,11 +64,9 @@ def follow_patterns(ctx: Context, conn: SourceSession, found: CatalogSnapshot, *
         return False
     for notice in decided.notices:
         table_status.warn(ctx, notice.slug, notice.message, notice.oid)
-    blocker, rest = decided.blocker, decided.difference
-    if blocker is None:
-        blocker, rest = _alter(ctx, conn, rest, found.owned)
-    _report(ctx, rest, blocker)
-    return len(rest) < len(decided.difference)
+    rest = decided if decided.blocker else _alter(ctx, conn, decided, found.owned)
+    _report(ctx, rest)
+    return rest.tables < decided.tables
 
 
 def decide(pipeline: Pipeline, found: CatalogSnapshot, *, on_standby: bool) -> Alteration | None:
@@ -85,7 +77,7 @@ def decide(pipeline: Pipeline, found: CatalogSnapshot, *, on_standby: bool) -> A
     blocker = _blocker(pipeline, facts, on_standby=on_standby)
     if not facts.via_root and any(relation.kind == "p" for relation in choice.chosen):
         # it shows partitions, the patterns choose their roots: the preflight says so
-        return Alteration(Difference((), ()), (), blocker)
+        return Alteration((), (), (), blocker)
     wanted = {relation.oid for relation in choice.chosen}
     extra = tuple(each for each in found.relations if each.oid in found.listed and each.oid not in wanted)
     refused = {table.oid: problem for table in found.candidates if (problem := unfit(table, facts, found.refused))}
@@ -94,7 +86,7 @@ def decide(pipeline: Pipeline, found: CatalogSnapshot, *, on_standby: bool) -> A
     if extra and choice.unmatched_include:
         notices.append(_keeps_all(choice, extra))
     # a pattern without effect, a misspelt one perhaps, keeps every table where it is
-    return Alteration(Difference(missing, () if choice.unmatched_include else extra), tuple(notices), blocker)
+    return Alteration(missing, () if choice.unmatched_include else extra, notices, blocker)
 
 
 def _refused(table: SourceTable, slug: str, reason: str, step: str) -> Notice:
@@ -117,10 +109,8 @@ def _blocker(pipeline: Pipeline, facts: PublicationFacts, *, on_standby: bool) -
     return None if facts.owned else "this role does not own it"
 
 
-def _alter(
-    ctx: Context, conn: SourceSession, found: Difference, owned: Collection[int]
-) -> tuple[str | None, Difference]:
-    """Let tables join and leave, one statement each; return why the rest could not, and the rest."""
+def _alter(ctx: Context, conn: SourceSession, found: Alteration, owned: Collection[int]) -> Alteration:
+    """Let tables join and leave, one statement each; return the rest, and why they could not."""
     name = ctx.pipeline.publication
     missing = [table for table in found.missing if table.oid not in owned]
     extra: list[Relation] = []
@@ -137,7 +127,7 @@ def _alter(
         if error := _tried(ctx, statement, partial(publication.alter, conn, statement)):
             extra.append(relation)
             reasons.append(error.message)
-    return "; ".join(dict.fromkeys(reasons)) or None, Difference(tuple(missing), tuple(extra))
+    return Alteration(missing, extra, (), "; ".join(dict.fromkeys(reasons)) or None)
 
 
 def _tried(ctx: Context, statement: str, run: Callable[[], None]) -> SourceError | None:
@@ -150,9 +140,9 @@ def _tried(ctx: Context, statement: str, run: Callable[[], None]) -> SourceError
     return None
 
 
-def _report(ctx: Context, found: Difference, blocker: str | None) -> None:
+def _report(ctx: Context, found: Alteration) -> None:
     name = ctx.pipeline.publication
-    if not found:
+    if not found.tables:
         ctx.ledger.events.add_on_change(
             ctx.name,
             slug="publication-differs",
@@ -164,7 +154,7 @@ def _report(ctx: Context, found: Difference, blocker: str | None) -> None:
     beyond = _listed("it has beyond them", (relation.qualified for relation in found.extra))
     message = (
         f"expected publication {name} to publish what the patterns choose, but {' and '.join(filter(None, (lacks, beyond)))}; "
-        f"Penstock could not alter it ({blocker}): let its owner run: {found.statements(name)}"
+        f"Penstock could not alter it ({found.blocker}): let its owner run: {found.statements(name)}"
     )
     table_status.warn(ctx, "publication-differs", message)
 

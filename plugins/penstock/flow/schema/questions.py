@@ -4,15 +4,16 @@ A new file may be that of a TRUNCATE or a rewrite that the stream or the event t
 table was rewritten may hold the same values, which the trigger alone can tell. Until then each look compares with what was before.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.lsn import Lsn
 from penstock.shapes.accepted import Accepted, Asks, HeldBack, OpenQuestion, with_held_back
-from penstock.shapes.ddl_log import Before
+from penstock.shapes.ddl_log import Before, rewrite_logged
 from penstock.shapes.diff import added_columns, altered_columns, file_before
+from penstock.shapes.known_shape import KnownShape
 from penstock.shapes.plan import Plan, plan
 from penstock.shapes.source_table import SourceColumn, SourceTable
 from penstock.shapes.steps import Event, Evidence, Policy
@@ -26,7 +27,7 @@ _NOTHING: Mapping[int, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class OpenTable:
-    """Hold a table as a look has found it, with what the windows after it have to answer; without an answer `refusal` holds.
+    """Hold a table as a look has found it, with what the windows after it have to answer; without an answer it stops (`refusal`).
 
     The questions are of files, or of the values of columns, never of both.
     """
@@ -35,8 +36,12 @@ class OpenTable:
     now: SourceTable
     policy: Policy
     rows_sent: frozenset[int]
-    refusal: Plan
     questions: tuple[OpenQuestion, ...]
+
+    @property
+    def refusal(self) -> Plan:
+        """Return the plan without an answer."""
+        return plan_of(self.known, self.now, self.policy, Evidence(rows_sent=self.rows_sent))
 
     @property
     def through(self) -> Lsn:
@@ -129,11 +134,16 @@ class OpenTable:
         """Return the versions of the altered columns' catalog rows now, by attnum."""
         return {each.subject: each.held_back.version for each in self.questions if each.held_back is not None}
 
-    def new_files(self) -> dict[int, tuple[int, int]]:
-        """Return the files of before and of now of the partitions that were there before, and have another one since."""
+    def rewrites(
+        self, logged: Mapping[int, Sequence[KnownShape]], generation: str | None
+    ) -> dict[int, KnownShape | None]:
+        """Return the rewrite that was logged of each partition that has another file than before, None where that is no story of one."""
         known = self.known.accepted.shape.leaves
-        there = (leaf for leaf in self.now.leaves if leaf.oid in known)
-        return {leaf.oid: (known[leaf.oid].file, leaf.file) for leaf in there if known[leaf.oid].file != leaf.file}
+        changed = (leaf for leaf in self.now.leaves if leaf.oid in known and known[leaf.oid].file != leaf.file)
+        return {
+            leaf.oid: rewrite_logged(known[leaf.oid].file, leaf.file, generation, logged.get(leaf.oid, ()))
+            for leaf in changed
+        }
 
     def _subjects(self, asks: Asks) -> frozenset[int]:
         return frozenset(each.subject for each in self.questions if each.asks == asks)
@@ -148,7 +158,6 @@ def ask_for_files(
     now: SourceTable,
     policy: Policy,
     rows_sent: frozenset[int],
-    refusal: Plan,
     *,
     files: Iterable[int],
     here: Lsn,
@@ -156,13 +165,13 @@ def ask_for_files(
     """Return a table of which the stream is asked up to `here` what explains these leaves' files; None where there is more against it."""
     asked = known.accepted.asked("file")
     questions = tuple(asked.get(oid) or OpenQuestion("file", oid, here) for oid in files)
-    case = OpenTable(known, now, policy, rows_sent, refusal, questions)
+    case = OpenTable(known, now, policy, rows_sent, questions)
     best = case.best()
     return case if questions and (best.reason is None or best.reads_part) else None
 
 
 def ask_for_values(
-    known: TableRecord, now: SourceTable, policy: Policy, rows_sent: frozenset[int], refusal: Plan, *, here: Lsn
+    known: TableRecord, now: SourceTable, policy: Policy, rows_sent: frozenset[int], *, here: Lsn
 ) -> OpenTable | None:
     """Return a rewritten table that is followed if the event trigger tells up to `here` that values were kept; None where there is more.
 
@@ -180,7 +189,7 @@ def ask_for_values(
         held_back = HeldBack(types[attnum], version, before.held_back.events if before and before.held_back else ())
         checked = any(each.checked for each in asked.values())
         questions.append(OpenQuestion("values", attnum, here, checked, held_back))
-    case = OpenTable(known, now, policy, rows_sent, refusal, tuple(questions))
+    case = OpenTable(known, now, policy, rows_sent, tuple(questions))
     best = case.best()
     if not questions or best.reason is not None or not _is_all_logged(case):
         return None

@@ -27,7 +27,7 @@ from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
 from penstock.shapes import timeline
 from penstock.shapes.accepted import Accepted, taken_again
-from penstock.shapes.ddl_log import Rewrites, read_rewrites
+from penstock.shapes.ddl_log import read_rewrites
 from penstock.shapes.known_shape import KnownShape
 from penstock.shapes.pg_snapshot import Snapshot
 from penstock.shapes.plan import Plan
@@ -97,15 +97,13 @@ def _resolve_values(ctx: Context, case: OpenTable, landed: Landed, window: Windo
     """Follow a rewritten table if it was logged that all values were kept, refuse it if that is not so or was not logged."""
     oid, versions = case.known.oid, case.versions()
     history = histories(ctx, landed, [oid], window.from_lsn).get(oid)
-    rewrites = Rewrites(frozenset(versions)) if history is None else read_rewrites(history, case.before(), versions)
-    over = rewrites.complete or window.upto_lsn >= case.through
-    generation = history.found[-1].generation if history else None
-    if rewrites.doubtful or (over and not (rewrites.complete and rows_kept(ctx, case, landed, generation))):
-        table_status.stop(ctx, case.known, replace(case.refusal, leaves_read=None).trouble)
-    elif rewrites.complete:
+    values = "unsure" if history is None else read_rewrites(history, case.before(), versions)
+    if values == "open" and window.upto_lsn < case.through:
+        apply(ctx, case.known, replace(case.best(), events=()), case.accepted(checked=True))
+    elif values == "kept" and history and rows_kept(ctx, case, landed, history.found[-1].generation):
         apply(ctx, case.known, case.rest(case.best()), Accepted(case.now.shape))
     else:
-        apply(ctx, case.known, replace(case.best(), events=()), case.accepted(checked=True))
+        table_status.stop(ctx, case.known, replace(case.refusal, leaves_read=None).trouble)
 
 
 def _mappings(ctx: Context, landed: Landed, since: Lsn) -> Mappings:

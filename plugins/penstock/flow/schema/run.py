@@ -103,10 +103,10 @@ def _follow(
             # after the rows were looked at: what they were before is in the WAL up to here
             if files:
                 here = server_info.flushed(conn)
-                asked = ask_for_files(known, now, policy, rows_sent, decided, files=files, here=here)
+                asked = ask_for_files(known, now, policy, rows_sent, files=files, here=here)
         if (asked is None or asked.is_refused) and is_logged and isinstance(known, TableRecord) and _is_sent(sent, now):
             # a place in the WAL behind all that the look has seen
-            of_values = ask_for_values(known, now, policy, rows_sent, decided, here=server_info.inserted(conn))
+            of_values = ask_for_values(known, now, policy, rows_sent, here=server_info.inserted(conn))
             asked = of_values or asked
     if asked is not None:
         if not asked.is_refused:

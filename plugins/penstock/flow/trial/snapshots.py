@@ -12,10 +12,10 @@ from penstock.config.connections import Connection
 from penstock.errors import SourceError
 from penstock.flow.context import Context
 from penstock.flow.schema.publication import Alteration, decide
-from penstock.flow.schema.questions import OpenTable, ask_for_values
+from penstock.flow.schema.questions import ask_for_values
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
-from penstock.shapes.ddl_log import read_rewrites, rewritten_file
+from penstock.shapes.ddl_log import read_rewrites
 from penstock.shapes.ddl_message import DdlLog, read_text
 from penstock.shapes.known_shape import KnownShape
 from penstock.shapes.mirror_column import column_plan
@@ -39,7 +39,7 @@ class Snapshot:
 
     def steps(self, name: str) -> str:
         """Return what the publication's owner would run."""
-        return self.alteration.difference.statements(name) if self.alteration and self.blocker else ""
+        return self.alteration.statements(name) if self.alteration and self.blocker else ""
 
 
 def take_snapshot(ctx: Context, conn: SourceSession, hindrance: str | None = None) -> Snapshot:
@@ -52,12 +52,12 @@ def take_snapshot(ctx: Context, conn: SourceSession, hindrance: str | None = Non
     if alteration is None:
         return Snapshot(found, None, None)
     blocker = alteration.blocker or hindrance
-    name, difference = ctx.pipeline.publication, alteration.difference
-    if blocker is None and difference.missing:
-        publication.add(conn, name, difference.missing)
-    if blocker is None and difference.extra:
-        publication.alter(conn, publication.remove_statement(name, difference.extra))
-    return Snapshot(_read(ctx, conn) if difference else found, alteration, blocker)
+    name = ctx.pipeline.publication
+    if blocker is None and alteration.missing:
+        publication.add(conn, name, alteration.missing)
+    if blocker is None and alteration.extra:
+        publication.alter(conn, publication.remove_statement(name, alteration.extra))
+    return Snapshot(_read(ctx, conn) if alteration.tables else found, alteration, blocker)
 
 
 def left_to_owner(ctx: Context, before: Snapshot, after: Snapshot) -> list[str]:
@@ -119,21 +119,15 @@ class TriedLog:
 
         `tables` are those of the two looks.
         """
-        case = ask_for_values(record, tables[-1], policy, frozenset(), decided, here=Lsn(0))
+        case = ask_for_values(record, tables[-1], policy, frozenset(), here=Lsn(0))
         if case is None:
             return decided
         found = [replace(KnownShape.of(table.shape), generation=self.generation) for table in tables]
         history = History(found).within(self.ddl.shapes.get(record.oid, ()), self.ddl.gaps, complete=True)
-        rewrites = read_rewrites(history, case.before(), case.versions())
-        kept = rewrites.complete and not rewrites.doubtful
-        return case.best() if kept and self._files_explained(case) else decided
-
-    def _files_explained(self, case: OpenTable) -> bool:
-        """Return whether the log says of each partition how it came to its file; these have no row that could show more."""
-        return case.now.kind != "p" or all(
-            rewritten_file(before, now, self.generation, self.ddl.shapes.get(oid, ()))
-            for oid, (before, now) in case.new_files().items()
-        )
+        kept = read_rewrites(history, case.before(), case.versions()) == "kept"
+        # partitions here have no row that could show more than the log
+        files = case.now.kind != "p" or all(case.rewrites(self.ddl.shapes, self.generation).values())
+        return case.best() if kept and files else decided
 
 
 def listen(ctx: Context, conn: SourceSession) -> tuple[str | None, list[str]]:
