@@ -6,8 +6,7 @@ from typing import Any
 from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.shapes.accepted import Accepted
 from penstock.shapes.mirror_column import MirrorColumn, column_plan
-from penstock.shapes.shape import Shape
-from penstock.shapes.source_table import Leaf, SourceColumn, SourceTable
+from penstock.shapes.source_table import Leaf, Shape, SourceColumn, SourceTable
 from penstock.values.pgtype import PgType
 
 INT = PgType(23, -1, "pg_catalog", "int4", "b")

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from penstock.shapes.accepted import Accepted
-from penstock.shapes.shape import Shape
+from penstock.shapes.source_table import Shape
 from penstock.source import catalog, publication
 from penstock.source.catalog_snapshot import read_catalog
 from penstock.source.session import SourceSession

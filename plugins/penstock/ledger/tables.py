@@ -18,7 +18,7 @@ from penstock.ledger.table_records import TableRecord, TableState
 from penstock.lsn import Lsn
 from penstock.shapes.accepted import TableFacts
 from penstock.shapes.known_shape import KnownShape
-from penstock.shapes.shape import Shape
+from penstock.shapes.source_table import Shape
 
 _OPEN = ("new", "ready", "paused")
 MOVES: Mapping[str, Mapping[str, Collection[str]]] = {

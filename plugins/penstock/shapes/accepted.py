@@ -16,8 +16,7 @@ from penstock.lsn import Lsn
 from penstock.shapes import partition_bounds
 from penstock.shapes.mirror_column import MirrorColumn
 from penstock.shapes.partition_bounds import Bound
-from penstock.shapes.shape import Shape
-from penstock.shapes.source_table import SourceTable
+from penstock.shapes.source_table import Shape, SourceTable
 
 
 @dataclass(frozen=True, slots=True)

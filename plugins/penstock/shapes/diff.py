@@ -12,8 +12,7 @@ from penstock.shapes import changes
 from penstock.shapes.accepted import Accepted, GonePartition, TableFacts, gone_partitions
 from penstock.shapes.mirror_column import MirrorColumn, reserved
 from penstock.shapes.row_identity import strange_partitions, unfound
-from penstock.shapes.shape import Shape
-from penstock.shapes.source_table import Leaf, SourceColumn, SourceTable
+from penstock.shapes.source_table import Leaf, Shape, SourceColumn, SourceTable
 from penstock.values.pgtype import PgType
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.codec import JsonForm
-from penstock.shapes.shape import ColumnState, Shape
+from penstock.shapes.source_table import ColumnState, Shape
 from penstock.wire.messages import Relation
 
 _ELSEWHERE = frozenset({"oid", "generation", "sure", "gaps", "rewrote", "gone"})

@@ -3,8 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from penstock.shapes.shape import fields_of
-from penstock.shapes.source_table import SourceColumn, SourceTable, TableColumn
+from penstock.shapes.source_table import SourceColumn, SourceTable, TableColumn, fields_of
 from penstock.values.lake_types import MISFITS_COLUMN, STRING, holds, innermost, lake_type_of
 from penstock.values.type_change import sent_as_real, widened_real
 

@@ -20,8 +20,7 @@ from penstock.shapes.changes import LeafAttached
 from penstock.shapes.diff import added_columns, altered_columns, attached_leaves, changed_files, grown_enums
 from penstock.shapes.mirror_column import MirrorColumn
 from penstock.shapes.partition_bounds import Bound
-from penstock.shapes.shape import Shape
-from penstock.shapes.source_table import Leaf, SourceTable
+from penstock.shapes.source_table import Leaf, Shape, SourceTable
 from penstock.values.lake_types import innermost
 from penstock.values.pgtype import PgType
 

@@ -18,7 +18,7 @@ from itertools import pairwise
 
 from penstock.lsn import Lsn
 from penstock.shapes.known_shape import KnownShape, sent_states
-from penstock.shapes.shape import ColumnState
+from penstock.shapes.source_table import ColumnState
 from penstock.wire.messages import Relation
 
 DROPPED = 0

@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from penstock.config.model import Patterns
-from penstock.shapes.shape import SHAPE_LAYOUT
-from penstock.shapes.source_table import SourceTable
+from penstock.shapes.source_table import SHAPE_LAYOUT, SourceTable
 from penstock.source import catalog, publication, refusals, types
 from penstock.source.catalog import Published, Relation
 from penstock.source.patterns import Choice, choose

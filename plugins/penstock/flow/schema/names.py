@@ -34,7 +34,7 @@ def follow_names(ctx: Context, found: CatalogSnapshot, tables: Iterable[TableRec
     ]
     if not changed:
         return False
-    moving = {record.oid: renamed(ctx, record, now[record.oid]) for record in changed}
+    moving = {record.oid: _with_new_name(ctx, record, now[record.oid]) for record in changed}
     known = {record.oid: record for record in ctx.ledger.tables.all(ctx.name)}
     wanted = {
         record.oid: record.renamed_to or record.target
@@ -42,19 +42,18 @@ def follow_names(ctx: Context, found: CatalogSnapshot, tables: Iterable[TableRec
         if record.state != "dropped" and record.left_lsn is None
     }
     taken = clashes(moving, wanted)
-    free = [
-        replace(facts, accepted=with_name(facts.accepted, facts.schema, facts.name))
-        for oid, facts in moving.items()
-        if oid not in taken
-    ]
+    free = [facts for oid, facts in moving.items() if oid not in taken]
+    texts = {facts.oid: _rename_text(known[facts.oid], facts) for facts in free}
     if free:
-        ctx.ledger.tables.save(ctx.name, free, [_change(known[facts.oid], facts) for facts in free])
-    for facts in free:
-        ctx.progress(_rename_text(known[facts.oid], facts))
+        ctx.ledger.tables.save(
+            ctx.name, free, [SchemaChange(oid, "rename-table", text, {}) for oid, text in texts.items()]
+        )
+    for text in texts.values():
+        ctx.progress(text)
     for oid, holder in taken.items():
         facts = moving[oid]
         reason = (
-            f"the table was renamed from {known[oid].qualified} to {facts.schema}.{facts.name}, and the lake's name for that, "
+            f"the table was renamed from {known[oid].qualified} to {facts.qualified}, and the lake's name for that, "
             f"{'.'.join(facts.renamed_to or facts.target)}, is {known[holder].qualified}'s: rename one of them"
         )
         table_status.stop(ctx, known[oid], Trouble("target-clash", reason, "resume"))
@@ -88,17 +87,13 @@ def _renamed(record: TableRecord, now: Mapping[int, SourceTable]) -> bool:
     return (record.paused_from_state or record.state) in _FOLLOWED
 
 
-def with_name(accepted: Accepted, schema: str, name: str) -> Accepted:
+def with_name(accepted: Accepted, table: SourceTable) -> Accepted:
     """Return what is known under the new name, so that the rest of the look compares what else changed."""
-    return replace(accepted, shape=replace(accepted.shape, schema=schema, name=name))
-
-
-def _change(before: TableRecord, facts: TableFacts) -> SchemaChange:
-    return SchemaChange(facts.oid, "rename-table", _rename_text(before, facts), {})
+    return replace(accepted, shape=replace(accepted.shape, schema=table.schema, name=table.name))
 
 
 def _rename_text(before: TableRecord, facts: TableFacts) -> str:
-    what = f"{before.qualified} was renamed to {facts.schema}.{facts.name}"
+    what = f"{before.qualified} was renamed to {facts.qualified}"
     if facts.renamed_to is not None:
         return f"{what}: {'.'.join(facts.target)} becomes {'.'.join(facts.renamed_to)} in the next cut"
     return f"{what}: it is {'.'.join(facts.target)} in the lake"
@@ -118,14 +113,14 @@ def table_facts(ctx: Context, table: SourceTable) -> TableFacts:
     )
 
 
-def renamed(ctx: Context, known: TableRecord, table: SourceTable) -> TableFacts:
+def _with_new_name(ctx: Context, known: TableRecord, table: SourceTable) -> TableFacts:
     """Return what the ledger knows of a table, with the source's name of it and what follows for the lake's.
 
     A table that the lake does not have yet is called by its new name at once.
     """
-    facts, target = known, ctx.pipeline.target(table.schema, table.name)
-    named = replace(facts, schema=table.schema, name=table.name)
-    if (known.schema, known.name) == (table.schema, table.name) or ctx.pipeline.lake.on_renamed_table == "keep":
+    target, accepted = ctx.pipeline.target(table.schema, table.name), with_name(known.accepted, table)
+    named = replace(known, schema=table.schema, name=table.name, accepted=accepted)
+    if ctx.pipeline.lake.on_renamed_table == "keep":
         return named
     if (known.paused_from_state or known.state) in _AT_ONCE:
         return replace(named, target=target, renamed_to=None)

@@ -23,6 +23,7 @@ from penstock.shapes.diff import grown_enums
 from penstock.shapes.known_shape import KnownShape
 from penstock.shapes.mirror_column import reserved
 from penstock.shapes.pg_snapshot import Snapshot
+from penstock.shapes.plan import plan
 from penstock.shapes.reads import altered_with_its_rows, leaves_to_inspect
 from penstock.shapes.source_table import SourceTable
 from penstock.shapes.steps import ADDED_ONLY, Evidence, Policy
@@ -71,7 +72,10 @@ def follow(
             cases += _follow(ctx, conn, record, now[record.oid], place, sent=sent, is_logged=bool(trigger))
     for rebuild in ledger.builds:
         if rebuild.cause != "shadow":
-            cases += _follow(ctx, conn, rebuild, now.get(rebuild.oid), place, sent=sent)
+            if rebuild.oid in now:
+                cases += _follow(ctx, conn, rebuild, now[rebuild.oid], place, sent=sent)
+            else:
+                table_status.stop(ctx, rebuild, plan(rebuild, None).trouble)
     if stamped := {oid: (snapshot.stamps[oid], table.shape) for oid, table in now.items() if oid in snapshot.stamps}:
         ctx.ledger.tables.note_looked(ctx.name, stamped, WATCHED)
     return Look(now, tuple(cases), snapshot.unchanged)
@@ -81,22 +85,22 @@ def _follow(
     ctx: Context,
     conn: SourceSession,
     known: Known,
-    now: SourceTable | None,
+    now: SourceTable,
     place: Callable[[], Lsn],
     *,
     sent: Collection[str] | None,
     is_logged: bool = False,
 ) -> list[OpenTable]:
     """Take over what can be followed, refuse the rest, and return the table where the stream has to answer."""
-    if now is not None and known.state == "new" and not reserved(column.name for column in now.columns):
+    if known.state == "new" and not reserved(column.name for column in now.columns):
         await_copy(ctx, known, now)
         return []
-    rows_sent = frozenset() if now is None else _rows_sent(ctx, known, now)
+    rows_sent = _rows_sent(ctx, known, now)
     policy = policy_of(ctx, known, sent)
     decided = plan_of(known, now, policy, Evidence(rows_sent=rows_sent))
-    labels = () if now is None else _labels_to_check(conn, known, now)
+    labels = _labels_to_check(conn, known, now)
     asked: OpenTable | None = None
-    if now is not None and decided.reason is not None and not labels:
+    if decided.reason is not None and not labels:
         if decided.asks and not altered_with_its_rows(known.columns, known.accepted.shape, now):
             inspected = leaves_to_inspect(known.columns, known.accepted.shape, now)
             files = [leaf.oid for leaf in inspected.files if leaf.oid not in rows_sent]
@@ -114,7 +118,7 @@ def _follow(
         return [asked]
     if decided.reason is not None:
         table_status.stop(ctx, known, decided.trouble)
-    elif now is not None:
+    else:
         accepted = Accepted(now.shape, labels)
         if decided.gone:
             accepted = retire_rows(ctx, known, decided, accepted, place())

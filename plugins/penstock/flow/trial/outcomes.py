@@ -4,7 +4,7 @@ Tables are taken for `ready`, so that everything that can be followed is. Where 
 which an empty scratch database does not have, the worse outcome is given and said to be that.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from penstock.errors import Trouble
@@ -99,20 +99,19 @@ class Migration:
             if record.oid in there
             else "the table is dropped"
         )
+        outcome: Outcome = "free"
+        readers = "the table as it was then, without any later change"
         if self.ctx.pipeline.tables.on_removed == "drop":
-            change = Change("table-removed", what, "loses", _NOTHING, "no table, once maintenance has dropped it")
-        else:
-            readers = "the table as it was then, without any later change"
-            change = Change("table-removed", what, "free", _NOTHING, readers)
-        return TableOutcome(record.qualified, (change,))
+            outcome, readers = "loses", "no table, once maintenance has dropped it"
+        return TableOutcome(record.qualified, (Change("table-removed", what, outcome, _NOTHING, readers),))
 
     def joined(self, table: SourceTable) -> TableOutcome:
         there = {name for each in self.before.relations for name in (each.oid, each.qualified)}
         new = table.oid not in there and table.qualified not in there  # one in place of another is filled, as a rule
         what = f"the table {'is new and ' if table.oid not in there else ''}joins publication {self.ctx.pipeline.publication}"
-        if blocker := self._no_copy(table, joining=True):
+        if blocker := why_no_copy(table, self.after.publication, joining=True):
             change = Change(
-                "table-added", f"{what}; {blocker}", "pauses", COPY.text, "no such table until that is mended"
+                "table-added", f"{what}; {blocker.message}", "pauses", COPY.text, "no such table until that is mended"
             )
         elif self._shares_target(table):
             clash = f"{what}, and another table has its name in the lake: see lake.target"
@@ -148,17 +147,17 @@ class Migration:
             return None
         renamed = list(self._renamed(record, now))
         if renamed:
-            record = replace(record, accepted=with_name(record.accepted, now.schema, now.name))
+            record = replace(record, accepted=with_name(record.accepted, now))
         policy = policy_of(self.ctx, record, self.before.sent)
-        decided = _planned(record, now, policy, self.blank)
+        decided = plan_of(record, now, policy, Evidence(rows_sent=self.blank))
         if decided.reason is not None:
             tables = (self.before.by_oid[record.oid], now)
             decided = self.ddl_log.plan(record, tables, policy, decided)
         if decided.reason is not None:
             worst_case = ""
             possible = leaves_to_inspect(record.columns, record.accepted.shape, now)
-            leaves = {leaf.oid for leaf in (*possible.files, *(each.leaf for each in possible.arrived))}
-            if _planned(record, now, policy, leaves).reason is None:
+            leaves = frozenset(leaf.oid for leaf in (*possible.files, *(each.leaf for each in possible.arrived)))
+            if plan_of(record, now, policy, Evidence(rows_sent=leaves)).reason is None:
                 worst_case = (
                     ". That is the worst case: capture looks at the rows and at the stream, and copies only if it must"
                 )
@@ -192,7 +191,7 @@ class Migration:
         decided: Plan | None = None,
     ) -> TableOutcome:
         """Return what follows where capture pauses a table: a copy, of a part if that is enough, by itself or by a person."""
-        blocker = self._no_copy(now, joining=False) if now else None
+        blocker = why_no_copy(now, self.after.publication, joining=False) if now else None
         answered = (
             trouble.needs_copy
             and on_change(self.ctx.pipeline, record.schema, record.name) != "pause"
@@ -204,15 +203,11 @@ class Migration:
         if not partly and (names_ := archives.only_in_lake(self.ctx, record, now)):
             outcome, reason = "pauses", f"{reason}; a copy would lose the rows of {names(names_)}, which the lake keeps"
         readers = COPY.readers if outcome == "copies" else _BY_A_PERSON
-        text = f"{reason}; {blocker}" if blocker else reason
+        text = f"{reason}; {blocker.message}" if blocker else reason
         cost = COPY.text
         if now is not None and decided is not None and outcome == "copies":
             cost, readers = _part(decided, now) or (cost, readers)
         return TableOutcome(record.qualified, (Change(trouble.slug, text, outcome, cost, readers),), copied=True)
-
-    def _no_copy(self, table: SourceTable, *, joining: bool) -> str | None:
-        blocker = why_no_copy(table, self.after.publication, joining=joining)
-        return blocker.message if blocker else None
 
     def _shares_target(self, table: SourceTable) -> bool:
         target = self.ctx.pipeline.target(table.schema, table.name)
@@ -236,12 +231,6 @@ def outcomes(case: Migration) -> list[TableOutcome]:
         if changes := case.compared(record):
             found.append(changes)
     return _by_table(found)
-
-
-def _planned(record: TableRecord, now: SourceTable, policy: Policy, harmless: Collection[int]) -> Plan:
-    """Return the plan of capture where the stream brings nothing of these leaves, and their rows hide nothing."""
-    unused = frozenset(harmless)
-    return plan_of(record, now, policy, Evidence(rows_sent=unused))
 
 
 def _followed(policy: Policy, name: EventName, text: str) -> Change:

@@ -114,18 +114,18 @@ def try_files(ctx: Context, files: Sequence[Path], scratch: Scratch) -> Trial:
             if publication.read_publication(conn, ctx.pipeline.publication) is None:
                 publication.ensure(conn, ctx.pipeline)
             version = server_info.read_server(conn).version
-            before = snapshots.take_snapshot(ctx, conn, hindrance)
+            before, altered_before = snapshots.take_snapshot(ctx, conn, hindrance)
         notes += said
-        notes += _checked(source, before.found, complaints, dumped=not scratch.schema_files)
+        notes += _checked(source, before, complaints, dumped=not scratch.schema_files)
         ctx.progress(f"running {', '.join(file.name for file in files)}")
         notes += [f"passed over: {error}" for error in scratch_files.run(tools, user, files)]
         with connect(user) as conn:
-            after = snapshots.take_snapshot(ctx, conn, hindrance)
-            blank = snapshots.blank(user, before.found, after.found)
+            after, altered = snapshots.take_snapshot(ctx, conn, hindrance)
+            blank = snapshots.blank(user, before, after)
         with connect(admin) as conn:
             log = snapshots.read_log(conn, token)
-    tables = outcomes(Migration(ctx, before.found, after.found, after.alteration, blank, log))
-    notes += snapshots.left_to_owner(ctx, before, after)
+    tables = outcomes(Migration(ctx, before, after, altered, blank, log))
+    notes += snapshots.left_to_owner(ctx, altered_before, altered)
     copies, paused, unknown = _copies(ctx)
     return Trial(
         files=tuple(file.name for file in files),
@@ -134,7 +134,7 @@ def try_files(ctx: Context, files: Sequence[Path], scratch: Scratch) -> Trial:
         else None,
         scratch=f"PostgreSQL {version}",
         tables=tuple(tables),
-        unchanged=_unchanged(before.found, tables),
+        unchanged=_unchanged(before, tables),
         sizes={table.qualified: table.bytes for table in (source.tables if source else ())},
         copies=copies,
         paused=paused,

@@ -29,43 +29,32 @@ from penstock.source.catalog_snapshot import CatalogSnapshot
 from penstock.source.session import SourceSession
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
-    """Hold the catalog as found, what the patterns make of it, and why Penstock may not alter the publication, None where it did."""
-
-    found: CatalogSnapshot
-    alteration: Alteration | None
-    blocker: str | None
-
-    def steps(self, name: str) -> str:
-        """Return what the publication's owner would run."""
-        return self.alteration.statements(name) if self.alteration and self.blocker else ""
-
-
-def take_snapshot(ctx: Context, conn: SourceSession, hindrance: str | None = None) -> Snapshot:
+def take_snapshot(
+    ctx: Context, conn: SourceSession, hindrance: str | None = None
+) -> tuple[CatalogSnapshot, Alteration | None]:
     """Read the catalog, after the publication follows the patterns as it does at the source: not where a `hindrance` is there.
 
-    Raises SourceError.
+    With it comes what the patterns made of the publication. Raises SourceError.
     """
     found = _read(ctx, conn)
     alteration = decide(ctx.pipeline, found, on_standby=False)
     if alteration is None:
-        return Snapshot(found, None, None)
-    blocker = alteration.blocker or hindrance
-    name = ctx.pipeline.publication
-    if blocker is None and alteration.missing:
+        return found, None
+    name, alteration = ctx.pipeline.publication, replace(alteration, blocker=alteration.blocker or hindrance)
+    if alteration.blocker is None and alteration.missing:
         publication.add(conn, name, alteration.missing)
-    if blocker is None and alteration.extra:
+    if alteration.blocker is None and alteration.extra:
         publication.alter(conn, publication.remove_statement(name, alteration.extra))
-    return Snapshot(_read(ctx, conn) if alteration.tables else found, alteration, blocker)
+    return _read(ctx, conn) if alteration.tables else found, alteration
 
 
-def left_to_owner(ctx: Context, before: Snapshot, after: Snapshot) -> list[str]:
+def left_to_owner(ctx: Context, before: Alteration | None, after: Alteration | None) -> list[str]:
     """Say what the publication's owner has to run after the migration and did not have to before."""
     name = ctx.pipeline.publication
-    if not after.steps(name) or after.steps(name) == before.steps(name):
+    known, steps = (each.statements(name) if each and each.blocker else "" for each in (before, after))
+    if after is None or steps in ("", known):
         return []
-    return [f"Penstock may not alter publication {name} ({after.blocker}): its owner runs {after.steps(name)}"]
+    return [f"Penstock may not alter publication {name} ({after.blocker}): its owner runs {steps}"]
 
 
 def blank(place: Connection, before: CatalogSnapshot, after: CatalogSnapshot) -> frozenset[int]:
