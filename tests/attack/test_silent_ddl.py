@@ -73,6 +73,7 @@ PARTITIONS = cases(
             "{t}_s for values from (200) to (300); insert into {t}_s values (201, 1);alter table {t} attach "
             "partition {t}_s for values from (200) to (400)",
             "a table with rows is attached": "LIKE_3; OWN_ROW_3 / ATTACH_3",
+            "an empty partition is attached and filled at once": "LIKE_3; ATTACH_3;ROW_3",
         },
         (DEEP, ATTACHED): {
             "the same below a partition that has partitions": "LIKE_3; OWN_ROW_3;alter table {t}_s attach partition {t}_3 for values from (200) to (300)",
@@ -273,7 +274,6 @@ INNOCENT = cases(
             "a new partition": "NEW_3 / ROW_3 / update {t} set v = 2 where id = 201 / grant select on {t}_3 to public",
             "a new partition, filled in its transaction": "NEW_3; ROW_3;insert into {t}_3 values (202, 1)",
             "an empty partition is attached ahead": "LIKE_3 / ATTACH_3",
-            "an empty partition is attached and filled at once": "LIKE_3; ATTACH_3;ROW_3",
             "a partition is packed": "vacuum full {t}_1",
             "all partitions are packed after a change of a column": "alter table {t} alter v set default 3 / vacuum full {t}",
             "the partitioned table is truncated": "truncate {t} / insert into {t} values (1, 1)",

@@ -12,7 +12,7 @@ from penstock.shapes.accepted import Accepted, GonePartition
 from penstock.shapes.partition_bounds import Condition
 from penstock.shapes.plan import Plan, plan
 from penstock.shapes.reads import LeafRead
-from penstock.shapes.source_table import Attach, Leaf, SourceColumn, SourceTable
+from penstock.shapes.source_table import Leaf, SourceColumn, SourceTable
 from penstock.shapes.steps import Policy
 from tests.shapes.tables import HEAP, ID, TEXT, known_as, source_table
 from tests.shapes.test_rules import GIVEN, TABLE
@@ -23,7 +23,7 @@ NAMES = {1: "id", 2: "name", 3: "given"}
 def leaf(number: int, low: int | None, high: int | None, *, attached: bool = False) -> Leaf:
     version = f"{number} 100 7{number}"
     bound = Condition(1, "int", None if low is None else str(low), None if high is None else str(high))
-    since = (Attach(version, 7, None),) if attached else ()
+    since = (version,) if attached else ()
     return replace(HEAP, oid=number, name=f"p{number}", file=number, chain=(version,), attached=since, bound=(bound,))
 
 
@@ -74,7 +74,7 @@ def test_a_partition_that_went_meanwhile_needs_no_bounds_of_its_own() -> None:
 
 
 def test_one_that_was_detached_and_attached_again_is_read() -> None:
-    again = replace(TWO, chain=("2 100 99",), attached=(Attach("2 100 99", 7, None),))
+    again = replace(TWO, chain=("2 100 99",), attached=("2 100 99",))
     assert read(judged(parted(ONE, again, THREE))).leaves == {2}
 
 

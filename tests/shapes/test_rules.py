@@ -12,7 +12,7 @@ from penstock.shapes.mirror_column import MirrorColumn, refilled
 from penstock.shapes.plan import Plan, plan
 from penstock.shapes.reads import ColumnRead, LeafRead, altered_with_its_rows, leaves_to_inspect
 from penstock.shapes.rules import RULES, effect
-from penstock.shapes.source_table import Attach, Leaf, SourceColumn, SourceTable
+from penstock.shapes.source_table import Leaf, SourceColumn, SourceTable
 from penstock.shapes.steps import ADDED_ONLY, ORDER, EventName, Evidence, Policy
 from penstock.values.pgtype import PgType
 from tests.shapes.tables import BIGINT, HEAP, ID, INT, TEXT, known_as, planned, source_table
@@ -47,8 +47,8 @@ NO_KEY = replace(TABLE, columns=(replace(ID, key=False), NAME), key=())
 WHOLE_ROWS, INSERTS_ONLY = replace(NO_KEY, identity="f"), replace(NO_KEY, identity="n")
 RENAMED_LABEL = {"enums": {900: ("low", "top")}, "part_versions": {900: ("1 700", "2 705")}}
 BORN = replace(HEAP, oid=101, name="t_2", file=101)  # a table's first file bears its oid
-ATTACH = Attach("101 100 705", 705, 3)
-ATTACHED = replace(BORN, chain=(ATTACH.version,), attached=(ATTACH,))
+ATTACH = "101 100 705"
+ATTACHED = replace(BORN, chain=(ATTACH,), attached=(ATTACH,))
 ALL, DROPS = Policy(), Policy(on_dropped_column="drop")
 FOLLOWS, KEEPS = Policy(on_dropped_partition="follow"), Policy(on_dropped_partition="keep")
 NOTHING = Evidence()
@@ -507,7 +507,7 @@ def test_whole_rows_tell_nothing_apart_where_the_lake_keeps_a_dropped_column() -
 def test_the_rows_of_a_partition_with_a_new_file_or_of_one_that_was_attached_are_inspected() -> None:
     known = planned(PARTITIONED), PARTITIONED.shape
 
-    assert leaves_to_inspect(*known, leaves(HEAP, ATTACHED)).arrived == (LeafAttached(ATTACHED, (ATTACH,)),)
+    assert leaves_to_inspect(*known, leaves(HEAP, ATTACHED)).arrived == (LeafAttached(ATTACHED),)
     assert leaves_to_inspect(*known, leaves(NEWER)).files == (NEWER,)
     assert leaves_to_inspect(planned(TABLE), TABLE.shape, replace(TABLE, leaves=(NEWER,))).files == ()
 
@@ -545,8 +545,8 @@ def test_a_row_filter_that_was_not_asked_for_is_not_taken_for_none() -> None:
 
 
 def test_a_partition_created_below_one_that_was_attached_long_ago_need_not_be_inspected() -> None:
-    old = replace(HEAP, oid=102, chain=(ATTACH.version, "102 101 706"), attached=(ATTACH,))
-    new = replace(HEAP, oid=103, chain=(ATTACH.version, "103 101 707"), attached=(ATTACH,))
+    old = replace(HEAP, oid=102, chain=(ATTACH, "102 101 706"), attached=(ATTACH,))
+    new = replace(HEAP, oid=103, chain=(ATTACH, "103 101 707"), attached=(ATTACH,))
 
     assert plan(known_as(leaves(old)), leaves(old, new)).reason is None
 

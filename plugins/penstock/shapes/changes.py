@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from penstock.shapes.accepted import GonePartition
 from penstock.shapes.mirror_column import MirrorColumn
-from penstock.shapes.source_table import Attach, Leaf, SourceColumn
+from penstock.shapes.source_table import Leaf, SourceColumn
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +110,9 @@ class LeafGone:
 
 @dataclass(frozen=True, slots=True)
 class LeafAttached:
-    """Name a partition that was a table of its own before, with each ATTACH since the last look."""
+    """Name a partition that was a table of its own at the last look."""
 
     leaf: Leaf
-    since: tuple[Attach, ...]
 
     @property
     def has_other_file(self) -> bool:

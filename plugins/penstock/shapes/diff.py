@@ -79,12 +79,11 @@ def grown_enums(before: Shape, now: SourceTable) -> list[int]:
 
 
 def attached_leaves(before: Shape, now: SourceTable) -> Iterator[changes.LeafAttached]:
-    """Yield the partitions that are new and were tables of their own before, with each ATTACH since the last look."""
+    """Yield the partitions that are new and were tables of their own at the last look."""
     known = {version for leaf in before.leaves.values() for version in leaf.chain}
     for leaf in now.leaves:
-        since = tuple(each for each in leaf.attached if each.version not in known)
-        if since and leaf.oid not in before.leaves:
-            yield changes.LeafAttached(leaf, since)
+        if leaf.oid not in before.leaves and not known.issuperset(leaf.attached):
+            yield changes.LeafAttached(leaf)
 
 
 def _unfit(now: SourceTable) -> Iterator[changes.TableUnfit]:

@@ -127,21 +127,12 @@ class SourceColumn(TableColumn):
     parts: frozenset[int] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Attach:
-    """Name an ATTACH by the version of its `pg_inherits` row, its 32-bit transaction id and its command, if that is known."""
-
-    version: str
-    xid: int
-    cid: int | None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leaf(LeafShape):
     """Describe one relation that holds rows, with what a look alone asks for.
 
     `kind` is `r` or `f` (foreign: its rows are elsewhere). `ranged`: whether it can be read by ranges of heap blocks. `changed_by` is
-    the 32-bit id of the transaction that wrote its `pg_class` row. `attached` has each ATTACH among its chain, none for a partition by
+    the 32-bit id of the transaction that wrote its `pg_class` row. `attached` has each ATTACH in its chain, none for a partition by
     birth: rows that it had before were never sent. `missing` has the `missing_text` of its columns by name.
     """
 
@@ -150,7 +141,7 @@ class Leaf(LeafShape):
     bytes: int
     ranged: bool
     changed_by: int = 0
-    attached: tuple[Attach, ...] = ()
+    attached: tuple[str, ...] = ()
     missing: tuple[tuple[str, str], ...] = ()
 
 

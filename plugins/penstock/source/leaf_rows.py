@@ -1,10 +1,10 @@
 """What the rows of one leaf say of its past, where the catalog alone does not: each question is bounded, and reads no value.
 
 Looks are the reader's, on a session of their own, for they run functions of the leaf's owner. A row's own transaction and command show whether it was there before: `vacuum full` keeps them, TRUNCATE and a rewrite do
-not; a row that a partition brought along is older than the ATTACH. What stays unknown, the caller leaves undecided.
+not. What stays unknown, the caller leaves undecided.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +13,7 @@ from psycopg import sql
 
 from penstock.config.connections import Connection
 from penstock.errors import SourceError
-from penstock.shapes.source_table import Attach, Leaf
+from penstock.shapes.source_table import Leaf
 from penstock.source.reading import reading
 from penstock.source.session import SourceSession, composed, connect
 
@@ -37,15 +37,6 @@ class LeafRows:
         if not leaf.ranged:
             return False
         return bool(self._ask("leaf_rows/kept", leaf, end=f"({_BLOCKS},0)", oldest=oldest_xid))
-
-    def only_sent(self, leaf: Leaf, attached: Sequence[Attach]) -> bool:
-        """Return whether a leaf is empty, or holds only rows that were written after it was attached.
-
-        Proved is that only for rows of the attaching transaction itself, by its commands: other rows are not. Of a leaf that
-        was not attached it returns whether it is empty.
-        """
-        xids, commands = [str(each.xid) for each in attached], [each.cid for each in attached]
-        return bool(self._ask("leaf_rows/only_sent", leaf, xids=xids, commands=commands))
 
     def holds_row_of(self, leaf: Leaf, xid: int, command: int) -> bool:
         """Return whether a leaf holds a row that one command of a transaction wrote, untouched since."""

@@ -6,11 +6,11 @@
 -- late: the deferrable indexes of these relations, and those of partitioned tables that they are parts of.
 -- chain: the versions of the pg_inherits rows between the table and the partition; a partition that was detached and
 -- attached again has another one.
--- attached: version in the chain, transaction and command of each ATTACH on that way; none where every step was created as a partition. ATTACH
+-- attached: version in the chain of each ATTACH on that way; none where every step was created as a partition. ATTACH
 -- writes every pg_attribute row of the partition again, in the command that writes the pg_inherits row, and CREATE ...
 -- PARTITION OF writes them before it: so a row of an earlier command of that transaction proves a partition by birth.
 with recursive tree (root, oid, chain, attached, bounds) as (
-  select w.oid, w.oid, array[]::text[], '[]'::jsonb, '[]'::jsonb from unnest(%(oids)s::bigint[]) as w (oid)
+  select w.oid, w.oid, array[]::text[], array[]::text[], '[]'::jsonb from unnest(%(oids)s::bigint[]) as w (oid)
   union all
   select
     tree.root,
@@ -27,11 +27,7 @@ with recursive tree (root, oid, chain, attached, bounds) as (
           and a.xmax = 0
           and i.xmax = 0
       ) then tree.attached
-      else tree.attached || jsonb_build_object(
-        'version', format('%%s %%s %%s', i.inhrelid, i.inhparent, i.xmin),
-        'xid', i.xmin::text::bigint,
-        'cid', case when i.xmax = 0 then i.cmin::text::bigint end
-      )
+      else tree.attached || format('%%s %%s %%s', i.inhrelid, i.inhparent, i.xmin)
     end,
     tree.bounds || jsonb_build_array(
       (

@@ -171,7 +171,7 @@ def _rows_sent(ctx: Context, known: Known, now: SourceTable) -> frozenset[int]:
     if not (inspected.arrived or sure):
         return frozenset()
     with leaf_rows.looking(ctx.reader, what=f"{ctx.name}:look") as rows:
-        arrived = (each for each in inspected.arrived if rows.only_sent(each.leaf, each.since))
+        arrived = (each for each in inspected.arrived if rows.empty_in(each.leaf))
         found = {each.leaf.oid for each in arrived}
         found |= {leaf.oid for leaf in sure if oldest is not None and rows.kept(leaf, oldest)}
     return frozenset(found)

@@ -68,7 +68,7 @@ def blank(place: Connection, before: CatalogSnapshot, after: CatalogSnapshot) ->
         possible = leaves_to_inspect(tuple(map(column_plan, table.columns)), table.shape, now)
         if new := [each for each in possible.arrived if each.leaf.oid not in there]:
             with leaf_rows.looking(place, what="trial") as rows:
-                found |= {each.leaf.oid for each in new if rows.only_sent(each.leaf, each.since)}
+                found |= {each.leaf.oid for each in new if rows.empty_in(each.leaf)}
     return frozenset(found)
 
 
