@@ -98,8 +98,8 @@ def test_what_is_followed_at_once_holds_back_the_files_that_nothing_explains_yet
     assert [(each.subject, each.checked) for each in accepted.questions] == [(101, True), (102, True)]
     assert [(each.subject, each.checked) for each in partly.questions] == [(101, False)]
     assert {oid: leaf.file for oid, leaf in case.with_explained({102}).shape.leaves.items()} == {101: 200, 102: 301}
-    assert case.rewrites({}, None) == {101: None, 102: None}
-    assert of_files(EMPTIED, 101).rewrites({}, None) == {101: None}
+    assert case.rewrites(None, None) == {101: None, 102: None}
+    assert of_files(EMPTIED, 101).rewrites(None, None) == {101: None}
 
 
 def test_a_partition_that_is_gone_stays_known_until_the_files_of_others_are_explained() -> None:

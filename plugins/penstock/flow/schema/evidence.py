@@ -111,7 +111,7 @@ def _logged_rewrites(ctx: Context, case: OpenTable, landed: Landed, window: Wind
     history = histories(ctx, landed, [oid], window.from_lsn).get(oid)
     if history is None or read_rewrites(history, Before(file=0, types={}, versions={}), {}) != "kept":
         return frozenset()
-    rewrites = _rewrites(case, landed, history.found[-1].generation)
+    rewrites = case.rewrites(landed.ddl, history.found[-1].generation)
     return _with_all_rows(ctx, case, landed, {leaf: each for leaf, each in rewrites.items() if leaf in case.files})
 
 
@@ -119,12 +119,8 @@ def rows_kept(ctx: Context, case: OpenTable, landed: Landed, generation: str | N
     """Return whether the window logged how each partition came to its file, and no row can have gone by a TRUNCATE of it alone."""
     if case.now.kind != "p":
         return True
-    rewrites = _rewrites(case, landed, generation)
+    rewrites = case.rewrites(landed.ddl, generation)
     return rewrites.keys() <= _with_all_rows(ctx, case, landed, rewrites)
-
-
-def _rewrites(case: OpenTable, landed: Landed, generation: str | None) -> dict[int, KnownShape | None]:
-    return case.rewrites(landed.ddl.shapes if landed.ddl else {}, generation)
 
 
 def _with_all_rows(

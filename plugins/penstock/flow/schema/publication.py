@@ -17,7 +17,6 @@ from penstock.shapes.source_table import SourceTable
 from penstock.source import publication
 from penstock.source.catalog import Relation
 from penstock.source.catalog_snapshot import CatalogSnapshot
-from penstock.source.patterns import Choice
 from penstock.source.preflight.findings import names
 from penstock.source.preflight.table_rules import unfit
 from penstock.source.publication import PublicationFacts
@@ -80,24 +79,20 @@ def decide(pipeline: Pipeline, found: CatalogSnapshot, *, on_standby: bool) -> A
         return Alteration((), (), (), blocker)
     wanted = {relation.oid for relation in choice.chosen}
     extra = tuple(each for each in found.relations if each.oid in found.listed and each.oid not in wanted)
-    refused = {table.oid: problem for table in found.candidates if (problem := unfit(table, facts, found.refused))}
-    missing = tuple(table for table in found.candidates if table.oid not in refused)
-    notices = [_refused(table, *refused[table.oid]) for table in found.candidates if table.oid in refused]
+    missing, notices = list[SourceTable](), list[Notice]()
+    for table in found.candidates:
+        if problem := unfit(table, facts, found.refused):
+            slug, reason, step = problem
+            text = f"{table.qualified} matches tables.include and is not published, because {reason}; {step}, or exclude it"
+            notices.append(Notice(slug, text, table.oid))
+        else:
+            missing.append(table)
     if extra and choice.unmatched_include:
-        notices.append(_keeps_all(choice, extra))
+        left = names(each.qualified for each in extra)
+        text = f"{publication.no_match(choice)}; until then these stay in the publication: {left}"
+        notices.append(Notice("no-matching-tables", text))
     # a pattern without effect, a misspelt one perhaps, keeps every table where it is
     return Alteration(missing, () if choice.unmatched_include else extra, notices, blocker)
-
-
-def _refused(table: SourceTable, slug: str, reason: str, step: str) -> Notice:
-    message = f"{table.qualified} matches tables.include and is not published, because {reason}; {step}, or exclude it"
-    return Notice(slug, message, table.oid)
-
-
-def _keeps_all(choice: Choice, extra: Sequence[Relation]) -> Notice:
-    left = names(each.qualified for each in extra)
-    message = f"{publication.no_match(choice)}; until then these stay in the publication: {left}"
-    return Notice("no-matching-tables", message)
 
 
 def _blocker(pipeline: Pipeline, facts: PublicationFacts, *, on_standby: bool) -> str | None:

@@ -4,7 +4,7 @@ A new file may be that of a TRUNCATE or a rewrite that the stream or the event t
 table was rewritten may hold the same values, which the trigger alone can tell. Until then each look compares with what was before.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -12,6 +12,7 @@ from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.lsn import Lsn
 from penstock.shapes.accepted import Accepted, Asks, HeldBack, OpenQuestion, with_held_back
 from penstock.shapes.ddl_log import Before, rewrite_logged
+from penstock.shapes.ddl_message import DdlLog
 from penstock.shapes.diff import added_columns, altered_columns, file_before
 from penstock.shapes.known_shape import KnownShape
 from penstock.shapes.plan import Plan, plan
@@ -134,11 +135,9 @@ class OpenTable:
         """Return the versions of the altered columns' catalog rows now, by attnum."""
         return {each.subject: each.held_back.version for each in self.questions if each.held_back is not None}
 
-    def rewrites(
-        self, logged: Mapping[int, Sequence[KnownShape]], generation: str | None
-    ) -> dict[int, KnownShape | None]:
+    def rewrites(self, ddl: DdlLog | None, generation: str | None) -> dict[int, KnownShape | None]:
         """Return the rewrite that was logged of each partition that has another file than before, None where that is no story of one."""
-        known = self.known.accepted.shape.leaves
+        known, logged = self.known.accepted.shape.leaves, ddl.shapes if ddl else {}
         changed = (leaf for leaf in self.now.leaves if leaf.oid in known and known[leaf.oid].file != leaf.file)
         return {
             leaf.oid: rewrite_logged(known[leaf.oid].file, leaf.file, generation, logged.get(leaf.oid, ()))

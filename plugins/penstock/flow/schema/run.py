@@ -149,9 +149,8 @@ def policy_of(ctx: Context, known: Known, sent: Collection[str] | None = None) -
     `sent` are the kinds of change that the publication sends, None where that is not known.
     """
     sends_old = sent is None or bool({"update", "delete"} & set(sent))
-    if not isinstance(known, TableRecord) or known.state != "ready":
-        return replace(ADDED_ONLY, sends_old=sends_old)
-    if on_change(ctx.pipeline, known.schema, known.name) != "follow":
+    is_seen = isinstance(known, TableRecord) and known.state == "ready"
+    if not is_seen or on_change(ctx.pipeline, known.schema, known.name) != "follow":
         return replace(ADDED_ONLY, sends_old=sends_old)
     lake = ctx.pipeline.lake
     return Policy(

@@ -115,7 +115,7 @@ class TriedLog:
         history = History(found).within(self.ddl.shapes.get(record.oid, ()), self.ddl.gaps, complete=True)
         kept = read_rewrites(history, case.before(), case.versions()) == "kept"
         # partitions here have no row that could show more than the log
-        files = case.now.kind != "p" or all(case.rewrites(self.ddl.shapes, self.generation).values())
+        files = case.now.kind != "p" or all(case.rewrites(self.ddl, self.generation).values())
         return case.best() if kept and files else decided
 
 
