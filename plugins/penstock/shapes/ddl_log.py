@@ -97,15 +97,11 @@ def _kept(attnum: int, earlier: KnownShape | None, events: Sequence[KnownShape],
             begun, xid = version, state.xid
         altered = found != begun or found == str(state.xid & _XID)
         new = state.columns[attnum][1:]
-        if altered and state.file != before.file and not (state.plain and _cast_keeps(type_, new, before.bases)):
+        kept = state.plain and cast_keeps(*((before.bases.get(oid, oid), typmod) for oid, typmod in (type_, new)))
+        if altered and state.file != before.file and not kept:
             return False
         type_, version = new, found
     return True
-
-
-def _cast_keeps(old: tuple[int, int], new: tuple[int, int], bases: Mapping[int, int]) -> bool:
-    before, after = ((bases.get(oid, oid), typmod) for oid, typmod in (old, new))
-    return cast_keeps(before, after)
 
 
 def rewrite_logged(before: int, now: int, generation: str | None, events: Sequence[KnownShape]) -> KnownShape | None:

@@ -22,7 +22,6 @@ from penstock.shapes.mirror_column import MirrorColumn
 from penstock.shapes.partition_bounds import Bound
 from penstock.shapes.source_table import Leaf, Shape, SourceTable
 from penstock.values.lake_types import innermost
-from penstock.values.pgtype import PgType
 
 _SENT = frozenset({"insert", "update", "delete"})
 BoundData = list[list[Any]]
@@ -72,7 +71,8 @@ def column_read(
     attnums = frozenset({*whole, *(column.attnum for column in holders)})
     if any(by_attnum[attnum].key for attnum in attnums):
         return None
-    plain = not whole and not checks and all(_is_label(column.type) for column in holders)
+    # of these the text is a label, and nothing else
+    plain = not whole and not checks and all(innermost(column.type).kind == "e" for column in holders)
     return ColumnRead(attnums, _new_labels(before, now, enums) if plain else None)
 
 
@@ -142,21 +142,13 @@ def _rows_are_known(accepted: Accepted, now: SourceTable) -> bool:
     )
 
 
-def _is_label(type: PgType) -> bool:
-    """Return whether a type's text is a label, and nothing else."""
-    return innermost(type).kind == "e"
-
-
 def _new_labels(before: Shape, now: SourceTable, enums: Iterable[int]) -> tuple[str, ...]:
     """Return the labels whose catalog rows are others than at the last look: rows may show them under another name."""
-    versions = ((label, version, oid) for oid in enums for label, version in _labels(now, oid))
-    return tuple(
-        sorted({label for label, version, oid in versions if version not in before.part_versions.get(oid, ())})
-    )
-
-
-def _labels(now: SourceTable, oid: int) -> Iterable[tuple[str, str]]:
-    return zip(now.enums[oid], now.part_versions[oid], strict=True)
+    new = set[str]()
+    for oid in enums:
+        known = before.part_versions.get(oid, ())
+        new |= {label for label, row in zip(now.enums[oid], now.part_versions[oid], strict=True) if row not in known}
+    return tuple(sorted(new))
 
 
 def _was_there(before: Shape, leaf: Leaf) -> bool:

@@ -169,11 +169,6 @@ class SourceTable(Described):
         return self.kind == "p" or not any(each.startswith("table ") for each in self.membership)
 
     @property
-    def blocks(self) -> int:
-        """Count the heap blocks of all leaves, when they were asked for."""
-        return sum(leaf.blocks for leaf in self.leaves)
-
-    @property
     def bytes(self) -> int:
         """Sum the heap bytes of all leaves, when they were asked for."""
         return sum(leaf.bytes for leaf in self.leaves)
