@@ -71,11 +71,11 @@ SILENT = table(
         "added_truncated_parts": "[metadata PARTS] alter table {t} add x int default 5 / truncate {t} / ROWS",
         "generated_added": "alter table {t} add g int generated always as (n * 2) stored / "
         "update {t} set n = 5 where id = 9 / insert into {t} (id, n) values (50, 1)",
-        "generated_added_parts": "[copy, told metadata PARTS] alter table {t} add g int generated always as (n * "
+        "generated_added_parts": "[copy PARTS] alter table {t} add g int generated always as (n * "
         "2) stored / update {t} set n = 5 where id = 9",
-        "generated_retyped_parts": "[copy, told metadata G_PARTS] RETYPED",
+        "generated_retyped_parts": "[copy G_PARTS] RETYPED",
         "generated_retyped": "[metadata WITH_G] RETYPED",
-        "expression_parts": "[copy, told metadata G_PARTS since 17] EXPRESSION",
+        "expression_parts": "[copy G_PARTS since 17] EXPRESSION",
         "expression": "[metadata WITH_G since 17] EXPRESSION",
     },
 )

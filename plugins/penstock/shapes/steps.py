@@ -22,9 +22,9 @@ EventName = Literal[
 class Evidence:
     """Hold what rows, the stream and the event trigger have shown beyond the catalog; leaves are given by oid.
 
-    `files_explained`: their new file is the work of a TRUNCATE in the stream, or of a rewrite as they were. `rows_sent`: their rows show
-    that a new file, or an arrival, hides nothing. `empty_in`: they have a new file and no row, with the snapshots that show it. `values_kept` are columns of which it is told that no command has changed
-    a value, set the table unlogged or emptied a partition.
+    `files_explained`: their new file is the work of a TRUNCATE in the stream. `rows_sent`: their rows show that a new file, or an
+    arrival, hides nothing. `empty_in`: they have a new file and no row, with the snapshots that show it. `values_kept` are columns of
+    which it was logged that no command has changed a value, set the table unlogged or emptied a partition.
     """
 
     files_explained: frozenset[int] = frozenset()

@@ -16,11 +16,8 @@ from penstock.contract.manifest import FileEntry
 from penstock.flow.context import Context
 from penstock.flow.schema.questions import OpenTable
 from penstock.landing.zone import LandingZone
-from penstock.ledger.records import WindowRecord
 from penstock.lsn import Lsn
-from penstock.shapes.ddl_log import Before, read_rewrites
 from penstock.shapes.ddl_message import DdlLog
-from penstock.shapes.known_shape import KnownShape
 from penstock.shapes.source_table import SourceTable
 from penstock.shapes.timeline import History
 from penstock.source import leaf_rows
@@ -54,13 +51,8 @@ class Refill:
     rows: int
 
 
-def explained_files(ctx: Context, case: OpenTable, landed: Landed, window: WindowRecord) -> frozenset[int]:
-    """Return the leaves of which a window says how they came to their new files, and that no row went or came besides."""
-    return _truncated(ctx, case, landed) | _logged_rewrites(ctx, case, landed, window)
-
-
-def _truncated(ctx: Context, case: OpenTable, landed: Landed) -> frozenset[int]:
-    """Return the leaves whose files are the work of a TRUNCATE, after which every row was sent as it is."""
+def explained_files(ctx: Context, case: OpenTable, landed: Landed) -> frozenset[int]:
+    """Return the leaves whose new files are the work of a TRUNCATE that a window brought, after which every row was sent as it is."""
     refills = truncations(ctx, landed, case.known.oid)
     writers = {leaf.oid: leaf.changed_by for leaf in case.now.leaves if leaf.oid in case.files}
     sure = {
@@ -103,40 +95,22 @@ def _has_all(ctx: Context, now: SourceTable, xid: int, rows: int) -> bool:
     return sum(each or 0 for each in found) == rows and None not in found
 
 
-def _logged_rewrites(ctx: Context, case: OpenTable, landed: Landed, window: WindowRecord) -> frozenset[int]:
-    """Return the partitions of which a window logged that a command rewrote them as they were: one that the stream has no column of."""
-    oid = case.known.oid
-    if case.now.kind != "p" or case.is_reshaped:
-        return frozenset()
-    history = histories(ctx, landed, [oid], window.from_lsn).get(oid)
-    if history is None or read_rewrites(history, Before(file=0, types={}, versions={}), {}) != "kept":
-        return frozenset()
-    rewrites = case.rewrites(landed.ddl, history.found[-1].generation)
-    return _with_all_rows(ctx, case, landed, {leaf: each for leaf, each in rewrites.items() if leaf in case.files})
-
-
 def rows_kept(ctx: Context, case: OpenTable, landed: Landed, generation: str | None) -> bool:
     """Return whether the window logged how each partition came to its file, and no row can have gone by a TRUNCATE of it alone."""
     if case.now.kind != "p":
         return True
-    rewrites = case.rewrites(landed.ddl, generation)
-    return rewrites.keys() <= _with_all_rows(ctx, case, landed, rewrites)
-
-
-def _with_all_rows(
-    ctx: Context, case: OpenTable, landed: Landed, rewrites: Mapping[int, KnownShape | None]
-) -> frozenset[int]:
-    """Return the partitions that the rewrites which were logged have left with all of their rows."""
-    leaves = {leaf.oid: leaf for leaf in case.now.leaves}
-    found = {oid: each for oid, each in rewrites.items() if each is not None}
-    empty = {oid: each.xid & _XID for oid, each in found.items() if each.rewrote and each.rewrote.empty}
-    full = {oid: each.written for oid, each in found.items() if oid not in empty}
-    wrote = {xid & _XID for xid in transactions(ctx, landed, case.known.oid)} if empty else set()
-    kept = {oid for oid, xid in empty.items() if xid not in wrote}
-    if full:
-        with leaf_rows.looking(ctx.reader, what=f"{ctx.name}:look") as rows:
-            kept |= {oid for oid, by in full.items() if rows.holds_row_of(leaves[oid], *by)}
-    return frozenset(kept)
+    leaves, found = {leaf.oid: leaf for leaf in case.now.leaves}, case.rewrites(landed.ddl, generation)
+    rewrites = [(leaves[oid], each) for oid, each in found.items() if each is not None]
+    full = [(leaf, each.written) for leaf, each in rewrites if each.rewrote and not each.rewrote.empty]
+    empty = {each.xid & _XID for _, each in rewrites if each.rewrote and each.rewrote.empty}
+    if len(rewrites) < len(found):
+        return False
+    if empty and not empty.isdisjoint(xid & _XID for xid in transactions(ctx, landed, case.known.oid)):
+        return False
+    if not full:
+        return True
+    with leaf_rows.looking(ctx.reader, what=f"{ctx.name}:look") as rows:
+        return all(rows.holds_row_of(leaf, *written) for leaf, written in full)
 
 
 def transactions(ctx: Context, landed: Landed, oid: int) -> set[int]:

@@ -76,7 +76,7 @@ class _Content:
 
 def _resolve_files(ctx: Context, conn: SourceSession, case: OpenTable, landed: Landed, window: WindowRecord) -> None:
     """Follow a table whose new files are explained, refuse it where that is not so up to the position where it had to be."""
-    explained = explained_files(ctx, case, landed, window)
+    explained = explained_files(ctx, case, landed)
     over = window.upto_lsn >= case.through or case.is_refused
     decided = case.plan(explained)
     if decided.reason is not None and over and case.policy.on_dropped_partition is not None:
