@@ -93,12 +93,8 @@ class Migration:
         return self._copied(record, Trouble.usual("publication-changed", came_back_reason(self.ctx, record, table)))
 
     def left(self, record: TableRecord) -> TableOutcome:
-        there = {relation.oid for relation in self.after.relations}
-        what = (
-            f"the table leaves publication {self.ctx.pipeline.publication}"
-            if record.oid in there
-            else "the table is dropped"
-        )
+        there, name = {relation.oid for relation in self.after.relations}, self.ctx.pipeline.publication
+        what = f"the table leaves publication {name}" if record.oid in there else "the table is dropped"
         outcome: Outcome = "free"
         readers = "the table as it was then, without any later change"
         if self.ctx.pipeline.tables.on_removed == "drop":
@@ -119,11 +115,8 @@ class Migration:
                 "target-clash", clash, "pauses", COPY.text, "no such table until one of them has another name"
             )
         else:
-            by = (
-                "its copy"
-                if self.ctx.pipeline.tables.on_added == "copy"
-                else "a person runs `penstock resync --new --no-dry-run`"
-            )
+            by_itself = self.ctx.pipeline.tables.on_added == "copy"
+            by = "its copy" if by_itself else "a person runs `penstock resync --new --no-dry-run`"
             name = ".".join(self.ctx.pipeline.target(table.schema, table.name))
             cost = "a copy of what it holds by then" if new else COPY.text
             change = Change("table-added", what, "free" if new else "copies", cost, f"a new table {name}, after {by}")
@@ -132,13 +125,11 @@ class Migration:
     def refused(self) -> Iterator[TableOutcome]:
         """Yield the tables that the patterns choose and the publication does not take, where that is new."""
         before = {table.oid for table in self.before.candidates}
+        new = {table.oid: table.qualified for table in self.after.candidates if table.oid not in before}
         for notice in self.alteration.notices if self.alteration else ():
-            named = {table.oid: table.qualified for table in self.after.candidates}
-            if notice.oid is None or notice.oid in before or notice.oid not in named:
-                continue
-            yield TableOutcome(
-                named[notice.oid], (Change(notice.slug, notice.message, "pauses", _NOTHING, "no such table"),)
-            )
+            if notice.oid is not None and notice.oid in new:
+                change = Change(notice.slug, notice.message, "pauses", _NOTHING, "no such table")
+                yield TableOutcome(new[notice.oid], (change,))
 
     def compared(self, record: TableRecord) -> TableOutcome | None:
         """Return what follows for a table that is there before and after, or None where nothing of it changed."""
@@ -202,9 +193,8 @@ class Migration:
         partly = decided is not None and decided.leaves_read is not None
         if not partly and (names_ := archives.only_in_lake(self.ctx, record, now)):
             outcome, reason = "pauses", f"{reason}; a copy would lose the rows of {names(names_)}, which the lake keeps"
-        readers = COPY.readers if outcome == "copies" else _BY_A_PERSON
+        cost, readers = COPY.text, COPY.readers if outcome == "copies" else _BY_A_PERSON
         text = f"{reason}; {blocker.message}" if blocker else reason
-        cost = COPY.text
         if now is not None and decided is not None and outcome == "copies":
             cost, readers = _part(decided, now) or (cost, readers)
         return TableOutcome(record.qualified, (Change(trouble.slug, text, outcome, cost, readers),), copied=True)
