@@ -230,9 +230,6 @@ NAMES = cases(
         (PLAIN, None): {
             "a column is renamed and back": "alter table {t} rename v to x; insert into {t} values (30, 3) / alter table {t} rename x to v",
         },
-        (PLAIN, "was renamed"): {
-            "the table is renamed": "alter table {t} rename to {t}_now",
-        },
         (
             "create table {t} (id int primary key, v int not null unique, s text); insert into {t} select g, g, 'x' from generate_series(1, 20) g",
             None,
