@@ -92,6 +92,21 @@ def test_a_table_that_is_copied_again_by_itself_waits_for_no_person(running: Pip
     assert status.status(running.ctx).waits_for_a_person
 
 
+def test_a_table_that_its_own_policy_leaves_to_a_person_waits_for_one(running: PipelineEnv) -> None:
+    running.settings["tables"] = {
+        "include": ["public.*"],
+        "policies": [{"include": ["public.item"], "on_change": "pause"}],
+    }
+    running.settings["tables"]["policies"].append({"include": ["public.other"], "on_change": "resync"})
+    ((oid,),) = running.source.execute("select 'item'::regclass::oid::bigint")
+    running.ctx.ledger.tables.stop(running.name, {oid: Trouble.usual("schema-change", "a column changed.")})
+
+    found = status.status(running.ctx)
+
+    assert found.waits_for_a_person
+    assert "Resync it, or resume it" in dict(status.lines(found))["paused public.item"]
+
+
 def test_the_application_that_a_merge_from_a_shell_keeps_is_said_and_is_no_work_with_a_known_end(
     running: PipelineEnv,
 ) -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from penstock.codec import fields_of
-from penstock.conditions import needs_copy, runbook
+from penstock.conditions import runbook
 from penstock.config.model import Pipeline
 from penstock.errors import SourceError
 from penstock.flow.context import Context
@@ -52,7 +52,8 @@ class Freshness:
 class Status:
     """Hold both sides; `source` is None, with the reason, when the source cannot be asked.
 
-    The unmerged windows end after the last cut, also those without changes. `answers`: the pipeline copies a table by itself that needs it.
+    The unmerged windows end after the last cut, also those without changes. `copied_again` are the paused tables that get the copy which
+    they need without a person.
     """
 
     pipeline: PipelineRecord
@@ -68,7 +69,7 @@ class Status:
     alarms: Sequence[AlarmRecord]
     work: Sequence[WorkNote]
     maintenance: MaintenanceRecord | None
-    answers: bool
+    copied_again: Sequence[TableRecord]
     freshness: Freshness = Freshness(None)
     source: SourceStatus | None = None
     source_problem: str | None = None
@@ -96,7 +97,7 @@ class Status:
     @property
     def waits_for_a_person(self) -> bool:
         """Return whether the pipeline is halted, or a table stays paused until somebody decides."""
-        asked = any(not _ends_by_itself(table, self.answers) for table in self.paused)
+        asked = any(table not in self.copied_again for table in self.paused)
         return self.pipeline.halted_slug is not None or asked
 
     @property
@@ -112,13 +113,13 @@ def status(ctx: Context) -> Status:
     with ledger.session(), ledger.page.panels() as panel:
         record = ledger.pipelines.get(name)
         windows, unmerged = panel.window_totals(name)
-        (state,) = panel.pipelines(name)
+        (state,), tables = panel.pipelines(name), ledger.tables.all(name)
         found = Status(
             record,
             state,
             windows,
             unmerged,
-            tables=ledger.tables.all(name),
+            tables=tables,
             rebuilds=ledger.loads.builds(name),
             last_cut=ledger.merges.last_cut(name),
             gaps=ledger.pipelines.gaps(name),
@@ -127,7 +128,7 @@ def status(ctx: Context) -> Status:
             alarms=[alarm for alarm in ledger.health.alarms(name) if alarm.closed_at is None],
             work=[note for note in panel.work(name) if note.fresh],
             maintenance=next(iter(panel.maintenances(name)), None),
-            answers=waiting.answers(ctx),
+            copied_again=[table for table in waiting.due(ctx, tables) if table.state == "paused"],
         )
     if record.position is not None and record.state != "torn_down":
         try:
@@ -196,7 +197,7 @@ def lines(found: Status) -> list[tuple[str, str]]:
     halted = (
         [("halted", sentence(f"[{pipeline.halted_slug}] {pipeline.halted_reason}"))] if pipeline.halted_slug else []
     )
-    paused = [(f"paused {t.qualified}", _paused_line(t, found.answers)) for t in found.paused]
+    paused = [(f"paused {t.qualified}", _paused_line(t, found.copied_again)) for t in found.paused]
     waiting = [(f"waiting {t.qualified}", f"for its copy, since {t.joined_lsn}") for t in found.waiting]
     return [
         *((f"{alarm.level} {alarm.slug}", _alarm_line(alarm)) for alarm in found.alarms),
@@ -309,14 +310,9 @@ def _source_line(source: SourceStatus | None, pipeline: PipelineRecord) -> str:
     )
 
 
-def _ends_by_itself(table: TableRecord, answers: bool) -> bool:
-    """Return whether a paused table gets the copy that it needs without a person, as the pipeline `answers` now."""
-    return answers and needs_copy(table.remedy)
-
-
-def _paused_line(table: TableRecord, answers: bool) -> str:
+def _paused_line(table: TableRecord, copied_again: Sequence[TableRecord]) -> str:
     """Say why a table is paused, and what follows."""
-    step = "Resync copies it again by itself" if _ends_by_itself(table, answers) else "Resync it, or resume it"
+    step = "Resync copies it again by itself" if table in copied_again else "Resync it, or resume it"
     return f"{sentence(f'[{table.paused_slug}] {table.paused_reason}')} {step} (docs/runbooks/{table.paused_slug}.md)."
 
 

@@ -24,38 +24,30 @@ _POLL_SECONDS = 1.0
 
 def tables_to_announce(ctx: Context) -> list[str]:
     """Name the tables for which `resync` is to be started now; none where a person decides."""
-    joined = ctx.pipeline.tables.on_added == "copy" and not ctx.ledger.pipelines.get(ctx.name).withheld
-    oids = set(ctx.ledger.membership.to_announce(ctx.name, joined=joined, paused=answers(ctx), every=ANNOUNCE_AGAIN))
+    settled = not ctx.ledger.pipelines.get(ctx.name).withheld
+    joined, paused = settled and ctx.pipeline.tables.on_added == "copy", settled and any_copied(ctx.pipeline)
+    oids = set(ctx.ledger.membership.to_announce(ctx.name, joined=joined, paused=paused, every=ANNOUNCE_AGAIN))
     found = [table for table in ctx.ledger.tables.all(ctx.name) if table.oid in oids] if oids else []
-    return [table.qualified for table in found if table.state == "new" or _is_answered(ctx, table)]
-
-
-def answers(ctx: Context) -> bool:
-    """Return whether the pipeline copies a table by itself that needs it.
-
-    It does not while the publication withholds changes that it has sent: the copy would soon be wrong.
-    """
-    return any_copied(ctx.pipeline) and not ctx.ledger.pipelines.get(ctx.name).withheld
-
-
-def _is_answered(ctx: Context, table: TableRecord) -> bool:
-    return on_change(ctx.pipeline, table.schema, table.name) != "pause"
+    return [table.qualified for table in due(ctx, found, woken=True)]
 
 
 def due(ctx: Context, tables: Sequence[TableRecord], *, woken: bool = False) -> list[TableRecord]:
     """Return the tables that a resync without names copies: the new ones, and the paused ones that it answers.
 
-    One that capture has `woken` leaves new ones to a person where the pipeline says so, and all of them while the
-    publication withholds changes.
+    It answers none while the publication withholds changes that it has sent: the copy would soon be wrong. One that capture has
+    `woken` leaves new ones to a person then, too, and where the pipeline says so.
     """
-    by_itself = ctx.pipeline.tables.on_added == "copy" and not ctx.ledger.pipelines.get(ctx.name).withheld
-    new, copied = not woken or by_itself, answers(ctx)
+    settled = not ctx.ledger.pipelines.get(ctx.name).withheld
+    new = not woken or (settled and ctx.pipeline.tables.on_added == "copy")
     return [
         table
         for table in tables
-        if (table.state == "new" and new)
-        or (copied and needs_copy(table.remedy) and table.left_lsn is None and _is_answered(ctx, table))
+        if (table.state == "new" and new) or (settled and table.left_lsn is None and _is_answered(ctx, table))
     ]
+
+
+def _is_answered(ctx: Context, table: TableRecord) -> bool:
+    return needs_copy(table.remedy) and on_change(ctx.pipeline, table.schema, table.name) != "pause"
 
 
 def why_no_copy(table: SourceTable, events: PublicationFacts | None, *, joining: bool) -> PenstockError | None:
