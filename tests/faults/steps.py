@@ -80,7 +80,7 @@ class Step(StrEnum):
     ORPHANS_DELETED = "penstock_spark.table_maintenance:TableMaintenance._delete_orphans"
     OLD_TABLES_DROPPED = "penstock_spark.maintain:drop_old"
     LAKE_TABLE_DROPPED = "penstock_spark.maintain:_purge"
-    RESULT_WRITTEN = "penstock_spark.json_io:write_text"
+    RESULT_WRITTEN = "penstock_spark.application:write_text"
     MARK_ADDED = "penstock.ledger.barriers:Barriers.add"
     VERIFICATION_BEGUN = "penstock.ledger.verifications:Verifications.begin"
     VERIFIED_ROWS_READ = "penstock.flow.verify.compare:fingerprint"

@@ -14,7 +14,7 @@ from penstock.flow.changelog import run as changelog
 from penstock.flow.changelog.coverage import Interval, may_hold
 from penstock.flow.guards import record_errors
 from penstock.jobs.plans import ChangelogPlan
-from penstock_spark import table_changelog
+from penstock_spark import changelog as filling
 from tests.faults.conftest import NewPipeline
 from tests.pipeline_env import PipelineEnv
 from tests.scenarios import source_history
@@ -261,8 +261,8 @@ def test_executors_write_a_changelog_in_parts_as_the_driver_does(
 ) -> None:
     env, slot = watched
     one, two = interval(env), interval(env)
-    monkeypatch.setattr(table_changelog, "stays_in_driver", lambda *sizes: False)
-    monkeypatch.setattr(table_changelog, "TASK_BYTES", 1)
+    monkeypatch.setattr(filling, "stays_in_driver", lambda *sizes: False)
+    monkeypatch.setattr(filling, "TASK_BYTES", 1)
 
     assert env.changelog(one.start, two.end).rows == 2
 
