@@ -60,21 +60,16 @@ def copy(ctx: Context, submit: Submit) -> list[str]:
     """
     with _alone(ctx):
         landing_mark.ensure(ctx)
-        return _copy_all(ctx, submit)
+        copies = _FirstCopies(ctx)
+        _give_up(ctx, read_tables(ctx, copies, submit))
+        ctx.ledger.pipelines.finish_bootstrap(ctx.name)
+        copied = {table.oid for table in ctx.ledger.tables.all(ctx.name) if table.state == "copied"}
+        return [name for oid, name in copies.tried.items() if oid in copied]
 
 
 def _alone(ctx: Context) -> AbstractContextManager[None]:
     """Keep another bootstrap from making the same slot and copying the same tables; raises LedgerError("work-under-way")."""
     return ctx.ledger.locks.hold(ctx.name, "first copy", wait=_KILLED_RUN_SECONDS)
-
-
-def _copy_all(ctx: Context, submit: Submit) -> list[str]:
-    copies = _FirstCopies(ctx)
-    failures = read_tables(ctx, copies, submit)
-    _give_up(ctx, failures)
-    ctx.ledger.pipelines.finish_bootstrap(ctx.name)
-    copied = {table.oid for table in ctx.ledger.tables.all(ctx.name) if table.state == "copied"}
-    return [name for oid, name in copies.tried.items() if oid in copied]
 
 
 class _FirstCopies(Reads):
@@ -104,7 +99,6 @@ class _FirstCopies(Reads):
                     _record(ctx, exported, left_over)
                 yield exported
             return
-        _intend(ctx, made=True)
         timeout = ctx.pipeline.source.slot_timeout
         with slot.create_exporting(ctx.source, ctx.pipeline.slot, timeout=timeout) as exported:
             _record(ctx, exported, exported.lsn)
@@ -161,20 +155,23 @@ def _first_copies(ctx: Context, state: LoadState) -> list[LoadRecord]:
 
 
 def _left_over(ctx: Context) -> Lsn | None:
-    """Return the position of a slot that is ours already: adopted, or made by a run that died before it said so."""
+    """Return the position of a slot that is ours already: adopted, or made by a run that died before it said so.
+
+    Where there is none, it is written down that one is about to be made.
+    """
     intended = ctx.ledger.pipelines.get(ctx.name).slot_intent_at is not None
     with session.connect(ctx.source, what=f"{ctx.name}:bootstrap") as conn:
         found = slot.read_slot(conn, ctx.pipeline.slot)
+        if found is not None and not intended and not ctx.pipeline.source.adopt:
+            raise SourceError(
+                "slot-exists",
+                f"expected no slot named {found.name} before bootstrap, found one of plugin {found.plugin}; "
+                "drop it, choose another name, or set source.adopt to take it over",
+            )
+        if found is None or not intended:
+            _intend(ctx, conn, made=found is None)
     if found is None:
         return None
-    if not intended and not ctx.pipeline.source.adopt:
-        raise SourceError(
-            "slot-exists",
-            f"expected no slot named {found.name} before bootstrap, found one of plugin {found.plugin}; "
-            "drop it, choose another name, or set source.adopt to take it over",
-        )
-    if not intended:
-        _intend(ctx, made=False)
     if found.active and found.confirmed is None:
         raise SourceError(
             "slot-in-use",
@@ -188,24 +185,23 @@ def _left_over(ctx: Context) -> Lsn | None:
     return found.confirmed
 
 
-def _intend(ctx: Context, *, made: bool) -> None:
+def _intend(ctx: Context, conn: session.SourceSession, *, made: bool) -> None:
     """Write down that a slot is about to be made or adopted, so that a slot found after a crash is known to be ours."""
-    with session.connect(ctx.source, what=f"{ctx.name}:bootstrap") as conn:
-        server = server_info.read_server(conn)
-        published = publication.read_publication(conn, ctx.pipeline.publication)
-        if published is None:
-            raise _unpublished(ctx)
-        # before the slot is made: that is what the tables' lake is promised
-        promised = publishing_of(published, None, ctx.pipeline.source.publish)
-        ctx.ledger.pipelines.note_publishing(ctx.name, promised)
-        ctx.ledger.pipelines.intend_slot(
-            ctx.name,
-            system_identifier=server.system_identifier,
-            timeline=server.timeline,
-            database=server.database,
-            publication_oid=published.oid,
-            made=made,
-        )
+    server = server_info.read_server(conn)
+    published = publication.read_publication(conn, ctx.pipeline.publication)
+    if published is None:
+        raise _unpublished(ctx)
+    # before the slot is made: that is what the tables' lake is promised
+    promised = publishing_of(published, None, ctx.pipeline.source.publish)
+    ctx.ledger.pipelines.note_publishing(ctx.name, promised)
+    ctx.ledger.pipelines.intend_slot(
+        ctx.name,
+        system_identifier=server.system_identifier,
+        timeline=server.timeline,
+        database=server.database,
+        publication_oid=published.oid,
+        made=made,
+    )
 
 
 def _record(ctx: Context, exported: Exported, position: Lsn) -> None:
