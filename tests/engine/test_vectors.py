@@ -73,9 +73,9 @@ def test_a_place_that_is_named_twice_is_refused() -> None:
 
 
 def test_a_lookup_holds_what_its_bitmap_holds() -> None:
-    lookup = vectors.Lookup(BitMap([0, 7, 8, 41]), 42)
+    holds = vectors.lookup(BitMap([0, 7, 8, 41]), 42)
 
-    held = lookup.holds(np.arange(42))
+    held = holds(np.arange(42))
 
     assert np.flatnonzero(held).tolist() == [0, 7, 8, 41]
 

@@ -86,12 +86,12 @@ def leave_out_gone(db: Duck, order: MergeOrder) -> Places:
     """Take out of `matched` what deletion vectors say is gone; return what they say of the files in it."""
     there = [file for (file,) in db.rows("select distinct file from matched")]
     gone = vectors.gone(db.files.lake, order.target, there)
-    lookups = {file: vectors.Lookup(bitmap, order.target[file].rows) for file, bitmap in gone.items()}
+    lookups = {file: vectors.lookup(bitmap, order.target[file].rows) for file, bitmap in gone.items()}
     dead = (
         [
-            row[file == each][lookup.holds(position[file == each])]
+            row[file == each][holds(position[file == each])]
             for row, file, position in db.integers("select rowid, file, position from matched")
-            for each, lookup in lookups.items()
+            for each, holds in lookups.items()
         ]
         if lookups
         else []

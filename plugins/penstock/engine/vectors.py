@@ -9,7 +9,7 @@ Source: Iceberg specification, "Deletion Vectors"; Puffin specification, "deleti
 import json
 import struct
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -25,20 +25,12 @@ _BLOB_TYPE = "deletion-vector-v1"
 _ROW_POSITION = 2147483645  # the reserved field id of a row's position
 
 
-class Lookup:
-    """Answer for many positions at once whether a bitmap holds them: a bit per row of the file."""
-
-    def __init__(self, bitmap: BitMap, rows: int) -> None:
-        held = np.zeros(rows, np.bool_)
-        held[positions(bitmap)] = True
-        self._bits = np.packbits(held, bitorder="little")
-
-    def holds(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-        """Return which of the positions are held."""
-        bits: npt.NDArray[np.bool_] = (self._bits[positions >> 3] >> (positions & 7).astype(np.uint8) & 1).astype(
-            np.bool_
-        )
-        return bits
+def lookup(bitmap: BitMap, rows: int) -> Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]:
+    """Return what says of many positions at once which of them a bitmap holds: a bit per row of the file."""
+    held = np.zeros(rows, np.bool_)
+    held[positions(bitmap)] = True
+    bits = np.packbits(held, bitorder="little")
+    return lambda asked: (bits[asked >> 3] >> (asked & 7).astype(np.uint8) & 1).astype(np.bool_)
 
 
 def positions(bitmap: BitMap) -> npt.NDArray[np.int64]:
