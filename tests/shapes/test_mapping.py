@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from penstock.lsn import Lsn
 from penstock.shapes.accepted import Accepted
 from penstock.shapes.known_shape import ColumnState, KnownShape
-from penstock.shapes.mapping import by_name, fit
-from penstock.shapes.mirror_column import MirrorColumn
-from penstock.shapes.timeline import DROPPED, History, RelationMapping, columns_of, mapping_of
+from penstock.shapes.mapping import fit
+from penstock.shapes.mirror_column import MirrorColumn, present
+from penstock.shapes.timeline import DROPPED, History, RelationMapping, columns_of, first_columns, mapping_of
 from penstock.values.pgtype import PgType
 from penstock.wire.messages import Relation, RelationColumn
 from tests.shapes.tables import shape, table_record
@@ -177,7 +177,7 @@ def fields(
     *columns: MirrorColumn, sent: Relation, numbers: tuple[int, ...] | None = None
 ) -> tuple[str | None, ...] | str:
     table = table_record(7, "t", columns=columns, complete_through=Lsn(1))
-    found = fit(table, sent, RelationMapping(numbers or by_name(table, sent)))
+    found = fit(table, sent, RelationMapping(numbers or first_columns(sent, present(table.columns))))
     return found.reason or found.fields
 
 

@@ -6,7 +6,6 @@ was changed and changed back.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
 from penstock.shapes import changes
 from penstock.shapes.accepted import Accepted, GonePartition, TableFacts, gone_partitions
@@ -16,9 +15,7 @@ from penstock.shapes.source_table import Leaf, Shape, SourceColumn, SourceTable
 from penstock.values.pgtype import PgType
 
 
-def diff(
-    known: TableFacts, now: SourceTable, empty_in: Mapping[int, str] = MappingProxyType({})
-) -> tuple[changes.Change, ...]:
+def diff(known: TableFacts, now: SourceTable, empty_in: Mapping[int, str]) -> tuple[changes.Change, ...]:
     """Return what changed since the accepted shape; `empty_in` are leaves without a row, with the snapshots that show it."""
     before = known.accepted.shape
     return (

@@ -7,7 +7,7 @@ from penstock.contract.manifest import FileEntry
 from penstock.ledger.table_records import LoadRecord
 from penstock.shapes.accepted import TableFacts
 from penstock.shapes.mirror_column import present
-from penstock.shapes.timeline import RelationMapping, first_columns, marked
+from penstock.shapes.timeline import RelationMapping, marked
 from penstock.values.pgtype import PgType
 from penstock.values.type_change import followed, sent_as_real, sent_keeps
 from penstock.wire.messages import Relation, RelationColumn
@@ -115,13 +115,6 @@ def overwritten(fetches: Iterable[LoadRecord], oid: int, last: int | None) -> fr
         return frozenset()
     later = (each for each in fetches if each.oid == oid and each.whole and each.state == "landed")
     return frozenset(attnum for each in later if last < each.lsn - 1 for attnum in each.attnums)
-
-
-def by_name(table: TableFacts, relation: Relation) -> tuple[int, ...] | None:
-    """Return the attnums of a relation of which the catalog was not asked: its columns are the table's, or the first of them."""
-    there = sorted(present(table.columns), key=lambda column: column.attnum)
-    states = {column.attnum: (column.name, column.type.oid, column.type.typmod) for column in there}
-    return first_columns(relation, states)
 
 
 def _followed(sent: RelationColumn, now: PgType) -> bool:

@@ -12,13 +12,13 @@ narrower bounds where the logged ones give such.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from penstock.lsn import Lsn
 from penstock.shapes.known_shape import KnownShape, sent_states
-from penstock.shapes.source_table import ColumnState
+from penstock.shapes.source_table import ColumnState, TableColumn
 from penstock.wire.messages import Relation
 
 DROPPED = 0
@@ -128,11 +128,12 @@ def columns_of(relation: Relation, after: Collection[int], history: History) -> 
     return next(iter(found)) if len(found) == 1 else None
 
 
-def first_columns(relation: Relation, columns: Mapping[int, ColumnState]) -> tuple[int, ...] | None:
+def first_columns(relation: Relation, columns: Iterable[TableColumn]) -> tuple[int, ...] | None:
     """Return the attnums of a relation of which the catalog was not asked: its columns are these, or the first of them."""
-    numbers = sorted(columns)
-    first = {attnum: columns[attnum] for attnum in numbers[: len(relation.columns)]}
-    return _between(relation, (KnownShape(max(first, default=0), first), KnownShape(max(numbers, default=0), columns)))
+    there = sorted(columns, key=lambda column: column.attnum)
+    states = {column.attnum: (column.name, column.type.oid, column.type.typmod) for column in there}
+    first = dict(list(states.items())[: len(relation.columns)])
+    return _between(relation, [KnownShape(max(known, default=0), known) for known in (first, states)])
 
 
 def _at(

@@ -23,11 +23,11 @@ from penstock.ledger.records import WindowRecord
 from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.lsn import Lsn
 from penstock.shapes.accepted import TableFacts
-from penstock.shapes.mapping import Fit, by_name, fetched_fit, fit, overwritten
-from penstock.shapes.mirror_column import MirrorColumn
+from penstock.shapes.mapping import Fit, fetched_fit, fit, overwritten
+from penstock.shapes.mirror_column import MirrorColumn, present
 from penstock.shapes.partition_bounds import data
 from penstock.shapes.pg_snapshot import Snapshot
-from penstock.shapes.timeline import KnownRelation, RelationMapping
+from penstock.shapes.timeline import KnownRelation, RelationMapping, first_columns
 
 Fits = Mapping[str, Fit]
 """What landed files are to their tables, by path."""
@@ -48,7 +48,8 @@ class Landed:
         versions = self.relations[entry.oid, entry.version]
         relation = versions[0].relation
         known = [each.mapping for each in versions if each.mapping is not None and each.from_lsn <= window]
-        return fit(table, relation, known[-1] if known else RelationMapping(by_name(table, relation)), later)
+        mapping = known[-1] if known else RelationMapping(first_columns(relation, present(table.columns)))
+        return fit(table, relation, mapping, later)
 
 
 def landed_relations(ctx: Context) -> Landed:

@@ -6,7 +6,6 @@ table was rewritten may hold the same values, which the trigger alone can tell. 
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.lsn import Lsn
@@ -23,7 +22,6 @@ from penstock.values.lake_types import innermost
 Known = TableRecord | LoadRecord
 _REWRITTEN = -1
 """The number of no file: each command that altered a column of a partitioned table is taken for one that rewrote partitions."""
-_NOTHING: Mapping[int, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +62,9 @@ class OpenTable:
         """Return whether columns were altered or added since the last look."""
         return any(self._altered_or_added())
 
-    def plan(self, explained: Collection[int], empty_in: Mapping[int, str] = _NOTHING) -> Plan:
+    def plan(self, explained: Collection[int], empty_in: Mapping[int, str] | None = None) -> Plan:
         """Return the plan if these files are explained, values were kept, and these leaves are empty."""
-        evidence = Evidence(frozenset(explained), self.rows_sent, empty_in, values_kept=self.columns)
+        evidence = Evidence(frozenset(explained), self.rows_sent, empty_in or {}, values_kept=self.columns)
         return plan_of(self.known, self.now, self.policy, evidence)
 
     def best(self) -> Plan:
