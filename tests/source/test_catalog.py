@@ -9,10 +9,11 @@ from penstock.shapes.source_table import Shape
 from penstock.source import catalog, publication
 from penstock.source.catalog_snapshot import read_catalog
 from penstock.source.session import SourceSession
+from tests.source.conftest import all_tables
 
 
 def described(conn: SourceSession, name: str, publication: str | None = None) -> catalog.SourceTable:
-    tables = read_catalog(conn, publication, sizes=True).tables if publication else catalog.all_tables(conn)
+    tables = read_catalog(conn, publication, sizes=True).tables if publication else all_tables(conn)
     (table,) = (table for table in tables if table.name == name)
     return table
 
@@ -97,7 +98,7 @@ def test_the_key_is_what_the_replica_identity_says(conn, writer):
     for number, (statements, _, _) in enumerate(IDENTITIES):
         writer.execute(f"create schema s{number}; set search_path = s{number}; {statements}")
 
-    tables = sorted((t for t in catalog.all_tables(conn) if t.name == "t"), key=lambda table: int(table.schema[1:]))
+    tables = sorted((t for t in all_tables(conn) if t.name == "t"), key=lambda table: int(table.schema[1:]))
 
     assert [(table.identity, table.key) for table in tables] == [(identity, key) for _, identity, key in IDENTITIES]
     for table in tables:
@@ -182,7 +183,7 @@ def test_a_shape_survives_json_and_changes_with_every_silent_change(conn, writer
     )
 
     def shapes() -> dict[str, Shape]:
-        return {table.name: table.shape for table in catalog.all_tables(conn, sizes=False)}
+        return {table.name: table.shape for table in all_tables(conn, sizes=False)}
 
     seen = shapes()
     known = [Accepted(shape) for shape in seen.values()]
@@ -230,7 +231,7 @@ def test_without_sizes_a_table_under_ddl_is_described_and_not_waited_for(conn, w
     with writer.transaction():
         writer.execute("lock table t in access exclusive mode")
 
-        table = next(table for table in catalog.all_tables(conn, sizes=False) if table.name == "t")
+        table = next(table for table in all_tables(conn, sizes=False) if table.name == "t")
 
     assert table.bytes == 0
 

@@ -11,13 +11,13 @@ import pytest
 
 from penstock.conditions import CONDITIONS
 from penstock.shapes.ddl_message import VERSION
-from penstock.source import catalog, preflight, publication, session, slot
+from penstock.source import preflight, publication, session, slot
 from penstock.source.ddl_trigger import DdlTrigger
 from penstock.source.preflight import publication_rules, server_rules, table_rules
 from penstock.source.preflight.asked import Asked, gather_facts
 from penstock.source.preflight.findings import TEXTS, Finding, Level, Note
 from stack.servers.postgres import Database, Server
-from tests.source.conftest import connection_to, pipeline
+from tests.source.conftest import all_tables, connection_to, pipeline
 
 SHOP = """
     create schema shop;
@@ -180,7 +180,7 @@ def test_a_deferrable_key_is_an_error_with_the_statement_that_lets_whole_rows_be
     assert level(after, "error") == []
     (told,) = [finding for finding in after if finding.subject == "shop.list"]
     assert (told.level, told.message.partition(", so ")[0]) == ("warn", "its primary key is deferrable")
-    (table,) = [table for table in catalog.all_tables(conn) if table.name == "list"]
+    (table,) = [table for table in all_tables(conn) if table.name == "list"]
     assert (table.identity, table.key) == ("f", ())
     publication.ensure(conn, pipeline("shop.*"))
     shop.execute("insert into shop.list select 1, i from generate_series(1, 5) i; update shop.list set pos = pos + 1")

@@ -4,9 +4,9 @@ import pytest
 
 from penstock.errors import ConfigError, SourceError
 from penstock.shapes import row_identity
-from penstock.source import catalog, publication, refusals, session
+from penstock.source import publication, refusals, session
 from penstock.source.catalog_snapshot import read_catalog
-from tests.source.conftest import connection_to, pipeline
+from tests.source.conftest import all_tables, connection_to, pipeline
 
 SHOP = """
     create schema shop;
@@ -152,13 +152,13 @@ def test_on_18_full_rows_with_a_generated_column_are_not_published(postgres18):
 
 
 def refused_by(conn, *names: str) -> list[list[refusals.Refusal]]:
-    oids = [table.oid for table in catalog.all_tables(conn) if table.name in names]
+    oids = [table.oid for table in all_tables(conn) if table.name in names]
     return list(refusals.by_table(refusals.read_refusals(conn, "penstock_shop", joining=oids)).values())
 
 
 def test_a_table_joins_only_if_the_server_takes_its_updates_afterwards(conn, shop):
     publication.ensure(conn, pipeline("shop.*"))
-    (keyless,) = (each for each in catalog.all_tables(conn) if each.name == "keyless")
+    (keyless,) = (each for each in all_tables(conn) if each.name == "keyless")
 
     with pytest.raises(SourceError, match=r"public\.keyless: .*run: alter table .* replica identity full") as caught:
         publication.add(conn, "penstock_shop", [keyless])
@@ -174,18 +174,18 @@ def test_partitions_with_another_identity_than_their_root_are_refused(conn, writ
         create table m_2 partition of m for values from (9) to (20);
         alter table m_2 replica identity nothing"""
     )
-    (table,) = (each for each in catalog.all_tables(conn) if each.name == "m")
+    (table,) = (each for each in all_tables(conn) if each.name == "m")
     assert (
         "these partitions have another replica identity than the partitioned table: public.m_2"
         in row_identity.problem(table)[0]
     )
 
     writer.execute("alter table m_2 replica identity full")
-    (table,) = (each for each in catalog.all_tables(conn) if each.name == "m")
+    (table,) = (each for each in all_tables(conn) if each.name == "m")
     assert row_identity.problem(table) is None
 
     writer.execute("alter table m replica identity full")
-    (table,) = (each for each in catalog.all_tables(conn) if each.name == "m")
+    (table,) = (each for each in all_tables(conn) if each.name == "m")
     assert "public.m_1" in row_identity.problem(table)[0]
 
 

@@ -10,9 +10,9 @@ import pytest
 from penstock.engine.changes import within
 from penstock.engine.order import Column, Layout, MergeOrder
 from penstock.shapes import partition_bounds
-from penstock.source import catalog
 from penstock.source.session import SourceSession
 from penstock.source.text_rows import outside_bound
+from tests.source.conftest import all_tables
 
 COLUMNS = (Column("a", "int", (1,)), Column("b", "string", (2,)), Column("d", "date", (3,)))
 ORDER = MergeOrder(COLUMNS, (), (), (), Layout(""))
@@ -79,7 +79,7 @@ def test_bounds_hold_the_rows_that_the_server_puts_into_their_partitions(
         writer.execute(f"create table root (a int, b text, d date) partition by {by}; {'; '.join(made)}")
         writer.execute(FILL)
         rows = writer.execute("select tableoid::bigint, a, b, d::text from root").fetchall()
-        (root,) = (table for table in catalog.all_tables(conn) if table.name == "root")
+        (root,) = (table for table in all_tables(conn) if table.name == "root")
         exact = [
             leaf
             for leaf in root.leaves

@@ -2,9 +2,9 @@
 
 import pytest
 
-from penstock.source import catalog
 from penstock.source.session import SourceSession
 from penstock.values.pgtype import type_name
+from tests.source.conftest import all_tables
 
 TYPES = (
     *("int2", "int4", "int8", "float4", "float8", "bool", "text", "varchar", "varchar(7)", "char(3)", "bytea", "uuid"),
@@ -20,7 +20,7 @@ def columns(conn: SourceSession, writer) -> list[tuple[str, str]]:  # type: igno
     """Our names of columns of all these types, each with the server's name of the type."""
     writer.execute("create type mood as enum ('sad'); create schema named; create domain named.price as numeric(9,2)")
     writer.execute(f"create table t ({', '.join(f'c{number} {type}' for number, type in enumerate(TYPES))})")
-    (table,) = (table for table in catalog.all_tables(conn) if table.name == "t")
+    (table,) = (table for table in all_tables(conn) if table.name == "t")
     names = [type_name(column.type) for column in table.columns]
     writer.execute(f"create table again ({', '.join(f'c{number} {name}' for number, name in enumerate(names))})")
     return names

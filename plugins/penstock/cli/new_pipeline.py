@@ -20,7 +20,8 @@ from penstock.errors import ConfigError, PenstockError
 from penstock.flow.check import Finding, failures, notified, seconds_between
 from penstock.shapes.source_table import SourceTable
 from penstock.source import catalog, preflight, session
-from penstock.source.patterns import choose, in_pattern
+from penstock.source.catalog_snapshot import read_catalog
+from penstock.source.patterns import in_pattern
 from penstock.source.preflight.server_rules import capture_statements, later_statement, reader_statements
 from penstock.units import sentence, several, size
 
@@ -69,19 +70,17 @@ def _free_path(name: str) -> Path:
 
 def _asked(
     name: str, source: Connection, reads: Connection | None, include: Sequence[str], *, adopt: bool
-) -> tuple[Pipeline, list[SourceTable], list[Finding]]:
+) -> tuple[Pipeline, Sequence[SourceTable], list[Finding]]:
     """Ask the source for its tables, and for what forbids to read them; raises SourceError, ConfigError."""
     what = f"{name}:init"
     with (
         session.connect(source, what=what) as conn,
         session.connect(reads, what=what) if reads else nullcontext() as reader,
     ):
-        found = catalog.all_tables(conn)
-        relations = catalog.relations(conn)
-        patterns = list(include) or [f"{in_pattern(schema)}.*" for schema in sorted({table.schema for table in found})]
+        schemas = sorted({each.schema for each in catalog.relations(conn) if each.kind in "rp"})
+        patterns = list(include) or [f"{in_pattern(schema)}.*" for schema in schemas]
         pipeline = _pipeline(name, source.id, reads.id if reads else None, patterns, adopt=adopt)
-        chosen = {relation.oid for relation in choose(relations, pipeline.tables).chosen}
-        tables = [table for table in found if table.oid in chosen]
+        tables = read_catalog(conn, pipeline.publication, patterns=pipeline.tables, sizes=True).chosen
         if not tables and "*.*" not in include:
             wanted = f"that {', '.join(patterns)} chooses" if patterns else "in a schema of its users"
             raise ConfigError(

@@ -77,13 +77,6 @@ def with_filter(conn: SourceSession, publication: str, table: SourceTable) -> So
     return replace(table, row_filter=rows[0][0])
 
 
-def all_tables(conn: SourceSession, *, sizes: bool = True) -> list[SourceTable]:
-    """Read all plain and partitioned tables of the users' schemas, partitions too; raises SourceError."""
-    with one_snapshot(conn):
-        oids = (relation.oid for relation in relations(conn) if relation.kind in "rp")
-        return describe(conn, dict.fromkeys(oids, Published()), sizes=sizes)
-
-
 def relations(conn: SourceSession) -> list[Relation]:
     """List whatever a pattern may name, ordered by name; raises SourceError."""
     return conn.records(Relation, "catalog/relations")
