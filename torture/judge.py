@@ -13,7 +13,7 @@ from penstock.compare.report import ComparedTable
 from penstock.compare.rows import compare_table
 from penstock.errors import PenstockError
 from penstock.ledger.table_records import TableRecord
-from penstock.source.text_rows import rendered
+from penstock.source.text_rows import rendered, rendered_rows
 from tests.pipeline_env import PipelineEnv
 from torture.model import Model, Table
 
@@ -45,7 +45,7 @@ def compare(env: PipelineEnv, model: Model) -> Iterator[tuple[str, tuple[str, ..
             try:
                 found = compare_table(
                     asked,
-                    lambda table, columns: texts.rows(table.relations, columns, table.where, table.part),
+                    lambda table, columns: rendered_rows(texts, table.relations, columns, table.where, table.part),
                     lake.table(record.target),
                 )
             except PenstockError as error:

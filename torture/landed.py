@@ -17,7 +17,7 @@ import pyarrow as pa
 from penstock.compare.pg_text import row_texts
 from penstock.ledger.table_records import LoadRecord, TableRecord
 from penstock.source import ddl_trigger
-from penstock.source.text_rows import rendered
+from penstock.source.text_rows import rendered, rendered_rows
 from stack.servers.postgres import Database
 from tests.pipeline_env import PipelineEnv
 from torture import stand
@@ -80,7 +80,7 @@ def judge(env: PipelineEnv, model: Model) -> Iterator[tuple[str, tuple[str, ...]
             heaps = [(leaf.schema, leaf.name) for leaf in model.leaves(table) if leaf.persistence == "p"]
             here = Counter(
                 row
-                for part in texts.rows(heaps, columns)
+                for part in rendered_rows(texts, heaps, columns)
                 for row in zip(*(column.to_pylist() for column in part.columns), strict=True)
             )
             yield name, tuple(_unlike(env, record, copies[record.oid], table, columns, here))

@@ -17,7 +17,7 @@ from penstock.engine import casts, duck
 from penstock.engine.files import Files
 from penstock.engine.order import Resources
 from penstock.lake.ddl import identifier
-from penstock.source.text_rows import rendered
+from penstock.source.text_rows import rendered, rendered_rows
 from penstock.values.lake_types import MISFITS_COLUMN, lake_type_of
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
@@ -113,7 +113,7 @@ class Bench:
         ):
             return compare_table(
                 table,
-                lambda table, columns: texts.rows(table.relations, columns, table.where, table.part),
+                lambda table, columns: rendered_rows(texts, table.relations, columns, table.where, table.part),
                 lake.table(table.target, snapshot),
             )
 

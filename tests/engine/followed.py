@@ -30,7 +30,7 @@ from penstock.shapes.source_table import SourceTable
 from penstock.source import peek, session, slot
 from penstock.source.catalog_snapshot import read_catalog
 from penstock.source.copy import plan_ranges
-from penstock.source.text_rows import rendered
+from penstock.source.text_rows import rendered, rendered_rows
 from penstock.wire.columnar import ColumnarDecoder
 from penstock_spark.copy import land as land_range
 from stack.servers.postgres import Database
@@ -117,7 +117,7 @@ class Followed:
             for name, table in self.tables.items():
                 heaps = [(leaf.schema, leaf.name) for leaf in table.leaves]
                 named = [column.name for column in table.columns]
-                here = _counted(texts.rows(heaps, named))
+                here = _counted(rendered_rows(texts, heaps, named))
                 there = _counted(_lake_rows(self.targets[table.oid], named))
                 if here != there:
                     found[name] = (here - there, there - here)

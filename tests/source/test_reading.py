@@ -12,7 +12,7 @@ from penstock.source import leaf_rows, session, slot
 from penstock.source.catalog_snapshot import read_catalog
 from penstock.source.copy import plan_ranges, read_range
 from penstock.source.reading import EndedError, TableError, reading, require_same, unplannable
-from penstock.source.text_rows import rendered
+from penstock.source.text_rows import rendered, rendered_rows
 from tests.source.conftest import copied
 
 TABLE = """
@@ -73,7 +73,7 @@ def test_what_an_owner_makes_a_read_run_writes_nothing_and_sees_no_more_than_the
         before = slot.read_slot(conn, "s").confirmed
         rows = copied(reader, plan_ranges([table], range_bytes=1 << 20, folder="c"), exported)
         with rendered(reader, seconds=60, snapshot_name=exported.snapshot_name) as texts:
-            part = [block.num_rows for block in texts.rows([("s", "a")], ["id", "v"], where="id > 1")]
+            part = [block.num_rows for block in rendered_rows(texts, [("s", "a")], ["id", "v"], where="id > 1")]
         with leaf_rows.looking(reader, what="look") as looks:
             empty = looks.empty_in(table.leaves[0])
     assert (rows.num_rows, part, empty) == (3, [2], None)
@@ -86,14 +86,14 @@ def test_what_an_owner_makes_a_read_run_writes_nothing_and_sees_no_more_than_the
 def test_a_whole_table_is_compared_without_running_a_function_of_its_owner(writer, reader):
     folded(writer, "begin raise exception 'it ran'; end")
     with rendered(reader, seconds=60) as texts:
-        assert [block.num_rows for block in texts.rows([("s", "a")], ["v", "id"])] == [3]
-        require_same(texts.session, [("s", "a")])
+        assert [block.num_rows for block in rendered_rows(texts, [("s", "a")], ["v", "id"])] == [3]
+        require_same(texts, [("s", "a")])
 
 
 def test_settings_that_a_function_has_changed_are_no_ones_after_a_read(writer, reader):
     folded(writer, SETTING)
     with session.connect(reader, what="test") as conn:
-        with reading(reader, conn, 60):
+        with reading(conn, 60):
             conn.execute("select count(*) from s.a")
             assert conn.execute("show datestyle").fetchone() != ("ISO, YMD",)
         assert conn.execute("show search_path").fetchone() == ("",)
@@ -119,7 +119,7 @@ def test_a_function_without_an_end_is_ended_as_its_tables_own_trouble(conn, writ
     with (
         session.connect(reader, what="test", statement_timeout=1) as reads,
         pytest.raises(EndedError) as caught,
-        reading(reader, reads, 1),
+        reading(reads, 1),
     ):
         reads.execute("select count(*) from s.a")
     found = unplannable(conn, reader, [("s", "a"), ("s", "b")], what="copy")
@@ -149,7 +149,7 @@ def test_a_role_that_may_replicate_could_move_a_slot_in_a_read_only_transaction(
         pass
     before = slot.read_slot(conn, "s").confirmed
     writer.execute("insert into s.a values (4, 'w')")
-    with session.connect(source, what="test") as reads, reading(source, reads, 60):
+    with session.connect(source, what="test") as reads, reading(reads, 60):
         reads.execute("select count(*) from s.a")
     assert slot.read_slot(conn, "s").confirmed > before
 
@@ -160,7 +160,7 @@ def test_a_read_that_the_server_ends_by_its_limit_needs_no_other_session(writer,
     with (
         session.connect(reader, what="test") as conn,
         pytest.raises(SourceError) as caught,
-        reading(reader, conn, 1),
+        reading(conn, 1),
     ):
         conn.run(sql.SQL("select count(*) from s.a"))
     assert caught.value.slug == "source-timeout"
@@ -204,9 +204,9 @@ def test_a_table_whose_queries_fail_when_they_are_planned_is_copied_by_its_name_
             read_range(reader, ranges[0], snapshot_name=exported.snapshot_name, batch_bytes=1000, seconds=60)
         )
         with rendered(reader, seconds=60, snapshot_name=exported.snapshot_name) as texts:
-            compared = sum(block.num_rows for block in texts.rows([heap], ["id", "v"]))
+            compared = sum(block.num_rows for block in rendered_rows(texts, [heap], ["id", "v"]))
             with pytest.raises(TableError) as caught:
-                list(texts.rows([heap], ["id"], where="id > 1"))
+                list(rendered_rows(texts, [heap], ["id"], where="id > 1"))
 
     assert (len(ranges), len(rows), len(values), compared) == (1, 6, 6, 6)
     assert sorted(rows["v"].to_pylist(), key=str) == ["", None, 'a"\n,', "v1", "v2", "v3"]

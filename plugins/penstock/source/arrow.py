@@ -31,9 +31,10 @@ _SMALL = 1 << 20
 class ArrowSession:
     """Hold one ADBC connection with pinned settings; its methods raise SourceError."""
 
-    def __init__(self, connection: Any, place: str) -> None:
+    def __init__(self, connection: Any, source: Connection) -> None:
         self._connection = connection
-        self.place = place
+        self.source = source
+        self.place = source.address
 
     def run(self, statement: sql.Composable) -> None:
         """Run a statement that returns nothing."""
@@ -77,7 +78,7 @@ def connect_arrow(source: Connection, *, what: str, settings: Mapping[str, str])
         with translating(source.address):
             connection = adbc_driver_manager.AdbcConnection(database)
         with closing(connection):
-            session = ArrowSession(connection, source.address)
+            session = ArrowSession(connection, source)
             pin(session, settings)
             yield session
 

@@ -16,9 +16,9 @@ from penstock.jobs.plans import CopyRange
 from penstock.landing.layout import copy_file
 from penstock.shapes.source_table import Leaf, SourceTable
 from penstock.source.arrow import connect_arrow
-from penstock.source.reading import BACKEND, Heap, bounded, of_one_table, require_same
+from penstock.source.reading import Heap, bounded, of_one_table, require_same
 from penstock.source.session import BEGIN, composed, taking
-from penstock.source.text_rows import rendered
+from penstock.source.text_rows import rendered, rendered_rows
 from penstock.values.lake_types import describe
 from penstock.values.parsed import parsed_type, value_of, widened
 from penstock.values.type_change import is_real
@@ -59,18 +59,17 @@ def read_range(
     """
     schema = copy_schema(range_.columns, dict(range_.typed))
     if range_.plain:
-        with rendered(source, seconds=seconds, snapshot_name=snapshot_name, what="copy") as texts, of_one_table():
-            for block in texts.rows([_heap(range_)], range_.columns):
+        with rendered(source, seconds=seconds, snapshot_name=snapshot_name, what="copy") as conn, of_one_table():
+            for block in rendered_rows(conn, [_heap(range_)], range_.columns):
                 for batch in block.to_batches():
                     yield _rows(batch, schema, range_)
-            require_same(texts.session, [_heap(range_)])
+            require_same(conn, [_heap(range_)])
         return
     settings = {**_SETTINGS, "statement_timeout": f"{seconds}s"}
     with connect_arrow(source, what="copy", settings=settings) as session:
-        (backend,) = session.ask(BACKEND)
         session.run(BEGIN)
         session.run(taking(snapshot_name))
-        with of_one_table(), bounded(source, backend, seconds):
+        with of_one_table(), bounded(session, seconds):
             schema_name, table_name = map(sql.Literal, _heap(range_))
             casts = session.ask(composed("copy/text_casts", schema=schema_name, table=table_name))
             for batch in session.stream(range_query(range_, [name for (name,) in casts]), batch_bytes):

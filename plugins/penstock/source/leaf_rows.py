@@ -25,7 +25,6 @@ _SECONDS = 5
 class LeafRows:
     """Inspect the rows of one table's leaves; one that cannot be read, or not in time, shows nothing, and no other one is asked then."""
 
-    source: Connection
     conn: SourceSession
     failed: bool = False
 
@@ -60,7 +59,7 @@ class LeafRows:
         if leaf.kind != "r" or self.failed:
             return None
         try:
-            with reading(self.source, self.conn, _SECONDS):
+            with reading(self.conn, _SECONDS):
                 ((answer,),) = self.conn.ask(composed(question, leaf=sql.Identifier(leaf.schema, leaf.name)), **values)
         except SourceError:
             self.failed = True
@@ -72,4 +71,4 @@ class LeafRows:
 def looking(source: Connection, *, what: str) -> Iterator[LeafRows]:
     """Lend the way to look at the leaves of one table; raises SourceError where the reader cannot log in."""
     with connect(source, what=what, statement_timeout=_SECONDS) as conn:
-        yield LeafRows(source, conn)
+        yield LeafRows(conn)

@@ -33,9 +33,6 @@ _SECONDS = 30
 _NOT_THE_PLAN = re.compile("(08|25P|28|3D|40|53|55|57P|58|XX)...?")
 """Errors of the server or of a lock, which are no function's and which another try may not meet."""
 
-BACKEND = composed("reading/backend")
-"""Ask a session for its process, as `bounded` takes it."""
-
 _GRACE_SECONDS = 5  # the server ends a statement by its own limit, unless a function catches that
 
 
@@ -44,27 +41,22 @@ class EndedError(SourceError):
 
 
 @contextmanager
-def reading(
-    source: Connection, conn: SourceSession, seconds: int, *, snapshot_name: str | None = None
-) -> Iterator[None]:
+def reading(conn: SourceSession, seconds: int, *, snapshot_name: str | None = None) -> Iterator[None]:
     """Read inside, in an exported snapshot if one is named; raises SourceError, "source-timeout" after so many seconds."""
-    with bounded(source, conn.row("reading/backend"), seconds), conn.snapshot(snapshot_name):
+    with bounded(conn, seconds), conn.snapshot(snapshot_name):
         conn.run(sql.SQL("set local statement_timeout = {}").format(sql.Literal(f"{seconds}s")))
         yield
 
 
 @contextmanager
-def bounded(source: Connection, backend: tuple[object, ...], seconds: int) -> Iterator[None]:
-    """End a session that is at work inside after so many seconds; raises SourceError("source-timeout") then.
-
-    `backend` is what the session has answered to BACKEND.
-    """
+def bounded(session: SourceSession | ArrowSession, seconds: int) -> Iterator[None]:
+    """End a session that is at work inside after so many seconds; raises SourceError("source-timeout") then."""
+    ((pid, started),) = session.ask(composed("reading/backend"))
     ended: list[bool] = []
 
     def end() -> None:
         ended.append(True)
-        pid, started = backend
-        with suppress(SourceError), connect(source, what="limit") as other:
+        with suppress(SourceError), connect(session.source, what="limit") as other:
             other.rows("reading/end", pid=pid, started=started)
 
     alarm = Timer(seconds + _GRACE_SECONDS, end)
@@ -77,7 +69,7 @@ def bounded(source: Connection, backend: tuple[object, ...], seconds: int) -> It
             raise
         raise EndedError(
             "source-timeout",
-            f"expected {source.address} to end a read within {seconds} s, but it went on and its session was ended: "
+            f"expected {session.place} to end a read within {seconds} s, but it went on and its session was ended: "
             "look for a function that catches the limit, in the table's indexes",
         ) from None
     finally:
@@ -137,18 +129,18 @@ def unplannable(conn: SourceSession, reader: Connection, heaps: Sequence[Heap], 
     for heap, functions in _evaluated(conn, heaps).items():
         with connect(reader, what=what) as reading_one:
             try:
-                with of_one_table(), reading(reader, reading_one, 2 * _SECONDS):
-                    _plan(reader, reading_one, heap, functions)
+                with of_one_table(), reading(reading_one, 2 * _SECONDS):
+                    _plan(reading_one, heap, functions)
             except TableError as error:
                 if error.slug == "planning-failed":  # any other one is met again when the relation is read
                     found[heap] = error
     return found
 
 
-def require_planned(conn: SourceSession, reader: Connection, heap: Heap) -> None:
+def require_planned(conn: SourceSession, heap: Heap) -> None:
     """Plan a query over one relation inside of `reading`; raises SourceError, TableError("planning-failed")."""
     for functions in _evaluated(conn, [heap]).values():
-        _plan(reader, conn, heap, functions)
+        _plan(conn, heap, functions)
 
 
 def generated(conn: SourceSession, heap: Heap, columns: Sequence[str]) -> bool:
@@ -163,10 +155,10 @@ def _evaluated(conn: SourceSession, heaps: Sequence[Heap]) -> dict[Heap, list[st
     return {(schema, name): functions for schema, name, functions in found}
 
 
-def _plan(reader: Connection, conn: SourceSession, heap: Heap, functions: Sequence[str]) -> None:
+def _plan(conn: SourceSession, heap: Heap, functions: Sequence[str]) -> None:
     try:
         # rolled back: what a function has set must not be there for what comes next
-        with bounded(reader, conn.row("reading/backend"), _SECONDS), conn.transaction(force_rollback=True):
+        with bounded(conn, _SECONDS), conn.transaction(force_rollback=True):
             conn.execute(sql.SQL("set local statement_timeout = {}").format(sql.Literal(f"{_SECONDS}s")))
             conn.execute(sql.SQL("explain select from only {}").format(sql.Identifier(*heap)))
     except EndedError as error:

@@ -67,9 +67,14 @@ Row = TypeVar("Row")
 
 
 class SourceSession(psycopg.Connection[TupleRow]):
-    """Hold one connection in autocommit, and where it leads (for messages, without the secret)."""
+    """Hold one connection in autocommit, and where it leads."""
 
-    place: str = "the source"
+    source: Connection
+
+    @property
+    def place(self) -> str:
+        """Say where it leads, without the secret."""
+        return self.source.address
 
     def ask(self, query: bytes | sql.SQL | sql.Composed, **parameters: object) -> list[TupleRow]:
         """Run a query and return its rows; raises SourceError."""
@@ -122,7 +127,7 @@ class SourceSession(psycopg.Connection[TupleRow]):
         words = {**KEEPALIVE, **source.options, "application_name": application}
         with translating(source.address):
             session = cls.connect(source.conninfo(**words), autocommit=True, prepare_threshold=None, **options)
-        session.place = source.address
+        session.source = source
         session.adapters.register_loader(_LSN_OID, _LsnLoader)
         session.adapters.register_dumper(Lsn, _LsnDumper)
         return session

@@ -85,7 +85,7 @@ def create_exporting(source: Connection, slot: str, *, timeout: int) -> Iterator
     """
     with closing(SourceSession.open(source, "penstock:bootstrap", replication="database")) as conn:
         conn.run(pinning(_NO_LIMITS))
-        lsn, name = _create(conn, source, slot, timeout)
+        lsn, name = _create(conn, slot, timeout)
         try:
             snapshot = _text_of(source, name)
         except BaseException:
@@ -104,7 +104,7 @@ def exact_snapshot(source: Connection, slot: str, *, timeout: int, what: str) ->
     with closing(connect(source, what=what, statement_timeout=0)) as keeper:
         with closing(SourceSession.open(source, f"penstock:{what}", replication="database")) as conn:
             conn.run(pinning(_NO_LIMITS))
-            lsn, name = _create(conn, source, slot, timeout, temporary=True)
+            lsn, name = _create(conn, slot, timeout, temporary=True)
             keeper.run(BEGIN)
             keeper.run(taking(name))
             kept, snapshot, _ = keeper.row("slot/export_snapshot")
@@ -162,9 +162,7 @@ def drop_statement(slot: str) -> str:
     return sql.SQL("select pg_drop_replication_slot({})").format(sql.Literal(slot)).as_string(None)
 
 
-def _create(
-    conn: SourceSession, source: Connection, slot: str, timeout: int, temporary: bool = False
-) -> tuple[Lsn, str]:
+def _create(conn: SourceSession, slot: str, timeout: int, temporary: bool = False) -> tuple[Lsn, str]:
     # The server's own timeouts do not apply to commands of the replication protocol, nor does it notice there that
     # its client has gone: so we keep the time, and cancel on every way out but success.
     alarm = Timer(timeout, conn.cancel_safe, kwargs={"timeout": _CANCEL_SECONDS})
@@ -178,7 +176,7 @@ def _create(
             row = conn.execute(made).fetchone()
     except SourceError as error:
         if error.slug == "source-timeout":  # cancelled
-            raise _blocked(source, slot, timeout) from None
+            raise _blocked(conn.source, slot, timeout) from None
         raise
     except BaseException:
         conn.cancel_safe(timeout=_CANCEL_SECONDS)

@@ -80,65 +80,49 @@ class KeyRange:
         return sql.SQL("format('%s', {}) collate \"C\" {} {}").format(column, sql.SQL(sign), value)
 
 
-@dataclass(frozen=True, slots=True)
-class RenderedSource:
-    """Read tables as texts within one transaction."""
-
-    source: Connection
-    session: SourceSession
-
-    def rows(
-        self,
-        heaps: Sequence[tuple[str, str]],
-        columns: Sequence[str],
-        where: str | None = None,
-        part: KeyRange | None = None,
-    ) -> Generator[pa.Table, None, None]:
-        """Yield the rows of some relations, or a part of them, as tables of strings, in blocks of about 8 MiB.
-
-        Rows are in no order. `heaps` are (schema, name) of the relations that hold them: the leaves of a partitioned
-        table. Columns come in the order asked for, named by their position; without any there is one column of NULLs,
-        for a table without columns has rows all the same. Raises SourceError, TableError("planning-failed").
-        """
-        for heap in heaps:
-            statement = self._statement(heap, columns, where, part)
-            with translating(self.session.place), self.session.cursor().copy(statement) as copy:
-                for block, count in _blocks(copy):
-                    yield _table(block, count, len(columns))
-
-    def _statement(
-        self, heap: tuple[str, str], columns: Sequence[str], where: str | None, part: KeyRange | None
-    ) -> sql.Composed:
-        if columns and not where and part is None and not generated(self.session, heap, columns):
-            return _copied(sql.SQL("{} ({})").format(sql.Identifier(*heap), _listed(columns)))
-        require_planned(self.session, self.source, heap)
-        return _copied(sql.SQL("({})").format(_query(heap, columns, where, part)))
-
-
 @contextmanager
 def rendered(
     source: Connection, *, seconds: int, snapshot_name: str | None = None, what: str = "compare"
-) -> Iterator[RenderedSource]:
+) -> Iterator[SourceSession]:
     """Open a transaction for one table, in an exported snapshot if one is named; raises SourceError, also after `seconds`."""
-    with connect(source, what=what) as session, reading(source, session, seconds, snapshot_name=snapshot_name):
-        yield RenderedSource(source, session)
+    with connect(source, what=what) as session, reading(session, seconds, snapshot_name=snapshot_name):
+        yield session
 
 
-def _copied(what: sql.Composed) -> sql.Composed:
-    return sql.SQL("copy {} to stdout (format csv, force_quote *)").format(what)
+def rendered_rows(
+    session: SourceSession,
+    heaps: Sequence[tuple[str, str]],
+    columns: Sequence[str],
+    where: str | None = None,
+    part: KeyRange | None = None,
+) -> Generator[pa.Table, None, None]:
+    """Yield the rows of some relations, or a part of them, as tables of strings, in blocks of about 8 MiB.
+
+    Rows are in no order. `heaps` are (schema, name) of the relations that hold them: the leaves of a partitioned
+    table. Columns come in the order asked for, named by their position; without any there is one column of NULLs,
+    for a table without columns has rows all the same. Raises SourceError, TableError("planning-failed").
+    """
+    for heap in heaps:
+        statement = _statement(session, heap, columns, where, part)
+        with translating(session.place), session.cursor().copy(statement) as copy:
+            for block, count in _blocks(copy):
+                yield _table(block, count, len(columns))
 
 
-def _listed(columns: Sequence[str]) -> sql.Composed:
-    return sql.SQL(", ").join(map(sql.Identifier, columns))
-
-
-def _query(heap: tuple[str, str], columns: Sequence[str], where: str | None, part: KeyRange | None) -> sql.Composed:
-    chosen = _listed(columns)
-    # the server's own text of a publication's row filter
-    conditions = [sql.SQL("(") + sql.SQL(where) + sql.SQL(")")] if where else []
-    conditions += [part.condition()] if part else []
-    condition = sql.SQL(" where ") + sql.SQL(" and ").join(conditions) if conditions else sql.SQL("")
-    return sql.SQL("select {} from only {}{}").format(chosen, sql.Identifier(*heap), condition)
+def _statement(
+    session: SourceSession, heap: tuple[str, str], columns: Sequence[str], where: str | None, part: KeyRange | None
+) -> sql.Composed:
+    relation, listed = sql.Identifier(*heap), sql.SQL(", ").join(map(sql.Identifier, columns))
+    if columns and not where and part is None and not generated(session, heap, columns):
+        copied = sql.SQL("{} ({})").format(relation, listed)
+    else:
+        require_planned(session, heap)
+        # the server's own text of a publication's row filter
+        conditions = [sql.SQL("(") + sql.SQL(where) + sql.SQL(")")] if where else []
+        conditions += [part.condition()] if part else []
+        condition = sql.SQL(" where ") + sql.SQL(" and ").join(conditions) if conditions else sql.SQL("")
+        copied = sql.SQL("(select {} from only {}{})").format(listed, relation, condition)
+    return sql.SQL("copy {} to stdout (format csv, force_quote *)").format(copied)
 
 
 def _blocks(rows: Iterable[bytes | bytearray | memoryview]) -> Iterator[tuple[bytes, int]]:

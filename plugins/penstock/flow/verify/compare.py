@@ -23,7 +23,7 @@ from penstock.shapes.source_table import SourceTable
 from penstock.source import catalog, catalog_snapshot
 from penstock.source.reading import TableError, of_one_table, require_same
 from penstock.source.slot import Exported, export_snapshot
-from penstock.source.text_rows import KeyRange, outside_bound, rendered
+from penstock.source.text_rows import KeyRange, outside_bound, rendered, rendered_rows
 
 TRIES = 3
 """So often a table is compared as it is now that is truncated or rewritten before it is read."""
@@ -121,12 +121,12 @@ class Comparer:
         with (
             rendered(
                 self.ctx.reader, seconds=seconds, snapshot_name=name, what=f"{self.ctx.name}:{self.what}"
-            ) as texts,
+            ) as session,
             of_one_table(),
         ):
-            require_same(texts.session, table.relations)  # a name that is gone could not be read
-            yield from texts.rows(table.relations, columns, table.where, table.part)
-            require_same(texts.session, table.relations)
+            require_same(session, table.relations)  # a name that is gone could not be read
+            yield from rendered_rows(session, table.relations, columns, table.where, table.part)
+            require_same(session, table.relations)
 
 
 def compare(ctx: Context, records: Sequence[TableRecord] | None = None) -> Comparison:
