@@ -88,7 +88,7 @@ def peek(source: Connection, request: Request, limits: Capture, *, what: str = "
         if not was_always_there(session, request):
             _refuse_skipped(source, request, chosen, what)
         with closing(large(source, request, what, chosen)) as apart:
-            yield from with_large(session, request, limits.batch_bytes, apart, source)
+            yield from with_large(session, request, limits.batch_bytes, apart)
 
 
 def settings(limits: Capture) -> dict[str, str]:
@@ -102,19 +102,19 @@ def settings(limits: Capture) -> dict[str, str]:
 
 
 def with_large(
-    session: ArrowSession, request: Request, batch_bytes: int, apart: Iterator[pa.BinaryArray], source: Connection
+    session: ArrowSession, request: Request, batch_bytes: int, apart: Iterator[pa.BinaryArray]
 ) -> Iterator[pa.BinaryArray]:
     """Yield the messages of a window, those that are large by themselves from `apart`."""
     small = sql.SQL("select case when octet_length(data) < {} then data end as data from ({}) as peeked")
     missing = False
     for batch in session.stream(small.format(sql.Literal(LARGE), request.query()), batch_bytes):
         missing = missing or batch.column(0).null_count > 0
-        yield from _whole(batch.column(0), apart, source)
+        yield from _whole(batch.column(0), apart, session.place)
     if missing and next(apart, None) is not None:
-        raise _other(source)
+        raise _other(session.place)
 
 
-def _whole(messages: pa.BinaryArray, large: Iterator[pa.BinaryArray], source: Connection) -> Iterator[pa.BinaryArray]:
+def _whole(messages: pa.BinaryArray, large: Iterator[pa.BinaryArray], place: str) -> Iterator[pa.BinaryArray]:
     """Yield the messages, with the next large one wherever NULL stands for it."""
     start = 0
     for number in np.flatnonzero(messages.is_null()).tolist() if messages.null_count else ():
@@ -122,7 +122,7 @@ def _whole(messages: pa.BinaryArray, large: Iterator[pa.BinaryArray], source: Co
             yield messages.slice(start, number - start)
         alone = next(large, None)
         if alone is None:
-            raise _other(source)
+            raise _other(place)
         yield alone
         del alone  # the next one comes before this name would mean that
         start = number + 1
@@ -156,10 +156,10 @@ def _array(message: NDArray[np.uint8]) -> pa.BinaryArray:
     return pa.Array.from_buffers(pa.binary(), 1, [None, pa.py_buffer(offsets), pa.py_buffer(message)])
 
 
-def _other(source: Connection) -> SourceError:
+def _other(place: str) -> SourceError:
     return SourceError(
         "source-error",
-        f"expected {source.address} to decode the window alike twice, got another number of large messages; "
+        f"expected {place} to decode the window alike twice, got another number of large messages; "
         "nothing of it was staged: capture again",
     )
 

@@ -100,7 +100,7 @@ class ReadAhead:
                 if (reached := slot.advance(session, copy, self.from_lsn)) != self.from_lsn:
                     raise self._refused(f"a copy of slot {self.request.slot} at {self.from_lsn}, not {reached},")
                 own, batch_bytes = replace(self.request, slot=copy), self._limits.batch_bytes
-                yield from peek.with_large(session, own, batch_bytes, self._apart(large), self._source)
+                yield from peek.with_large(session, own, batch_bytes, self._apart(large))
 
     def _apart(self, large: Iterator[pa.BinaryArray]) -> Iterator[pa.BinaryArray]:
         """Yield the large messages, which the slot itself gives, once it stands where the window begins."""
