@@ -65,7 +65,7 @@ class CatalogSnapshot:
     @property
     def sent(self) -> tuple[str, ...]:
         """Name the kinds of change that the publication sends, none for one that does not exist."""
-        return self.publication.sent if self.publication else ()
+        return tuple(self.publication.sent) if self.publication else ()
 
     @property
     def chosen(self) -> tuple[SourceTable, ...]:

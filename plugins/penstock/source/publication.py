@@ -29,7 +29,8 @@ class PublicationFacts:
     """Hold what the server says of a publication, but for its tables.
 
     `stamp` changes with every ALTER PUBLICATION of the publication itself; `age` counts transactions since then. `owned`
-    says whether the session's role may alter it.
+    says whether the session's role may alter it. `sent` names the kinds of change that it sends, and `via_root` where a
+    partition's come under its root's name.
     """
 
     oid: int
@@ -39,18 +40,13 @@ class PublicationFacts:
     owned: bool
     owner: str
     all_tables: bool
-    insert: bool
-    update: bool
-    delete: bool
-    truncate: bool
-    via_root: bool
+    sent: Sequence[str]
     generated: bool
 
     @property
-    def sent(self) -> tuple[str, ...]:
-        """Name the kinds of change that it sends, and `via_root` where a partition's come under its root's name."""
-        kinds = {"insert": self.insert, "update": self.update, "delete": self.delete, "truncate": self.truncate}
-        return tuple(kind for kind, is_sent in (*kinds.items(), ("via_root", self.via_root)) if is_sent)
+    def sends_old(self) -> bool:
+        """Return whether it sends updates or deletes, which name old rows."""
+        return bool({"update", "delete"} & set(self.sent))
 
     def made_for(self, pipeline: str) -> bool:
         """Return whether we made this publication for this pipeline."""

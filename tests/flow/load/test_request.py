@@ -91,7 +91,7 @@ def test_the_ledger_is_told_what_is_fetched(
 NO_KEY = source_table(identity="n", key=())
 BY_NAME = source_table(columns=(replace(ID, names_objects="regclass"),))
 UNLOGGED = replace(NOW, leaves=(replace(HEAP, persistence="u"),))
-INSERTS = replace(FACTS, update=False, delete=False)
+INSERTS = replace(FACTS, sent=("insert", "truncate", "via_root"))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ INSERTS = replace(FACTS, update=False, delete=False)
         ),
         pytest.param(
             NO_KEY,
-            replace(INSERTS, update=True),
+            replace(INSERTS, sent=(*INSERTS.sent, "update")),
             True,
             "no-usable-identity",
             "its copy, but it has no",
@@ -112,7 +112,7 @@ INSERTS = replace(FACTS, update=False, delete=False)
         ),
         pytest.param(
             NO_KEY,
-            replace(INSERTS, delete=True),
+            replace(INSERTS, sent=(*INSERTS.sent, "delete")),
             True,
             "no-usable-identity",
             "its copy, but it has no",

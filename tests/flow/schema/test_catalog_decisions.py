@@ -26,11 +26,7 @@ FACTS = PublicationFacts(
     owned=True,
     owner="owner",
     all_tables=False,
-    insert=True,
-    update=True,
-    delete=True,
-    truncate=True,
-    via_root=True,
+    sent=("insert", "update", "delete", "truncate", "via_root"),
     generated=False,
 )
 TABLE = source_table(1, "one", columns=(), leaves=(), file=1)
@@ -93,7 +89,7 @@ def test_a_pattern_without_effect_keeps_every_table_where_it_is() -> None:
 
 
 def test_a_publication_that_shows_partitions_is_not_held_against_patterns_that_choose_roots() -> None:
-    facts = replace(FACTS, via_root=False)
+    facts = replace(FACTS, sent=FACTS.sent[:-1])
 
     assert not decided(snapshot([], [table(1, kind="p")], "public.*", facts=facts), "public.*").tables
 

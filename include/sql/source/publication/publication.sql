@@ -8,11 +8,16 @@ select
   pg_has_role(p.pubowner, 'usage') as owned,
   pg_get_userbyid(p.pubowner)::text as owner,
   p.puballtables as all_tables,
-  p.pubinsert as insert,
-  p.pubupdate as update,
-  p.pubdelete as delete,
-  p.pubtruncate as truncate,
-  p.pubviaroot as via_root,
+  array_remove(
+    array[
+      case when p.pubinsert then 'insert' end,
+      case when p.pubupdate then 'update' end,
+      case when p.pubdelete then 'delete' end,
+      case when p.pubtruncate then 'truncate' end,
+      case when p.pubviaroot then 'via_root' end
+    ],
+    null
+  ) as sent,
   coalesce(to_jsonb(p) ->> 'pubgencols' = 's', false) as generated
 from pg_publication p
 where p.pubname = %(publication)s

@@ -55,7 +55,7 @@ def why_no_copy(table: SourceTable, events: PublicationFacts | None, *, joining:
 
     A table that is `joining` has never had the rows that are in no WAL.
     """
-    if (events is None or events.update or events.delete) and (found := problem(table)):
+    if (events is None or events.sends_old) and (found := problem(table)):
         why = "; ".join(found)
         return SourceError(
             "no-usable-identity",

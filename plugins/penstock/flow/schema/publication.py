@@ -74,7 +74,7 @@ def decide(pipeline: Pipeline, found: CatalogSnapshot, *, on_standby: bool) -> A
     if facts is None or choice is None:
         return None
     blocker = _blocker(pipeline, facts, on_standby=on_standby)
-    if not facts.via_root and any(relation.kind == "p" for relation in choice.chosen):
+    if "via_root" not in facts.sent and any(relation.kind == "p" for relation in choice.chosen):
         # it shows partitions, the patterns choose their roots: the preflight says so
         return Alteration((), (), (), blocker)
     wanted = {relation.oid for relation in choice.chosen}
@@ -165,7 +165,7 @@ def publishing_of(found: PublicationFacts, before: Publishing | None, meant: Col
     return Publishing(
         stamp=found.stamp,
         owner=found.owner,
-        sent=found.sent,
+        sent=tuple(found.sent),
         promised=tuple(kind for kind in KINDS if kind in promised),
         generated=found.generated,
     )

@@ -137,5 +137,5 @@ def _making(asked: Asked) -> str:
 
 
 def _shows_roots(asked: Asked) -> bool:
-    via_root = asked.publication is None or asked.publication.via_root
+    via_root = asked.publication is None or "via_root" in asked.publication.sent
     return via_root or all(table.kind == "r" for table in asked.wanted)

@@ -136,7 +136,7 @@ def unfit(
     """Say why a table must not join a publication, as slug, reason and next step, or return None."""
     if found := refused.get(table.oid):
         return ("no-usable-identity", *explained(found))
-    sends_old = publication is None or publication.update or publication.delete
+    sends_old = publication is None or publication.sends_old
     if sends_old and (misfit := row_identity.problem(table)):
         return ("no-usable-identity", *misfit)
     if clash := _clash(table):
