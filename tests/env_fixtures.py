@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -12,11 +12,13 @@ from typer.testing import CliRunner, Result
 from penstock import package
 from penstock.cli import context
 from penstock.cli.app import app
+from penstock.flow.spark_job import Submit
 from stack.servers.postgres import Database, Server
 from tests.conftest import LakeCatalog
 from tests.pipeline_env import ROOT, PipelineEnv, own_names, spark_variables
 
 Command = Callable[..., Result]
+RealSubmit = Callable[[Callable[[str], None]], Submit]
 
 _numbers = itertools.count(1)
 
@@ -98,3 +100,12 @@ def shell_with_spark(java_home: Path, spark_conf_dir: Path, tmp_path: Path) -> d
     package.build(ROOT, library)
     spark = {"PENSTOCK_ZIP": str(library), "AIRFLOW_CONN_PENSTOCK_SPARK": '{"conn_type": "spark", "host": "local[2]"}'}
     return spark_variables(java_home, spark_conf_dir) | spark
+
+
+@pytest.fixture
+def real_submit(shell_with_spark: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> RealSubmit:
+    """A function that returns a way to submit by `spark-submit` itself, and tells each line of the driver's to its caller."""
+    for name, value in shell_with_spark.items():
+        monkeypatch.setenv(name, value)
+    library = Path(shell_with_spark["PENSTOCK_ZIP"])
+    return lambda say: lambda job: context.spark_submit("local[2]", say)(replace(job, py_files=library))

@@ -1,20 +1,17 @@
 """Drivers whose clocks jump, around a whole pipeline: nothing is published by a wrong clock, and no merge waits for a time to come."""
 
 import shutil
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from penstock import package
-from penstock.cli.context import spark_submit
 from penstock.errors import LakeError
 from penstock.flow.load import run as rebuild
 from penstock.flow.merge import run as merge
-from penstock.flow.spark_job import SparkJob
 from tests.clocks import jumping, metadata_files, move_into_the_future
-from tests.pipeline_env import ROOT, PipelineEnv
+from tests.env_fixtures import RealSubmit
+from tests.pipeline_env import PipelineEnv
 from tests.scenarios.recovery import LANDED, SHOP, follows
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1800)]
@@ -61,10 +58,8 @@ def test_merges_resyncs_and_maintenance_go_on_over_times_that_have_not_come_yet(
 
 
 @pytest.mark.skipif(FAKETIME is None, reason="libfaketime is not installed (Debian: apt-get install faketime)")
-def test_a_real_driver_with_a_wrong_clock_ends_with_the_name_of_it(
-    shop: PipelineEnv, shell_with_spark: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before, submit = shown(shop), submitting(shell_with_spark, tmp_path, monkeypatch)
+def test_a_real_driver_with_a_wrong_clock_ends_with_the_name_of_it(shop: PipelineEnv, real_submit: RealSubmit) -> None:
+    before, submit = shown(shop), real_submit(print)
     wrong = {"LD_PRELOAD": str(FAKETIME), "FAKETIME": "+1h", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
 
     with pytest.raises(LakeError, match=r"^\[clock-skew\].*got 3[56]\d\d s ahead; nothing was written"):
@@ -75,20 +70,9 @@ def test_a_real_driver_with_a_wrong_clock_ends_with_the_name_of_it(
     assert shop.unlike() == []
 
 
-def test_a_lost_warehouse_is_named_by_a_real_driver(
-    shop: PipelineEnv, shell_with_spark: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lost_warehouse_is_named_by_a_real_driver(shop: PipelineEnv, real_submit: RealSubmit) -> None:
     assert shop.lake is not None
     shutil.rmtree(shop.lake.warehouse / shop.name)
 
     with pytest.raises(LakeError, match=r"^\[cuts-unreadable\].*resync a table"):
-        merge.merge(shop.ctx, submitting(shell_with_spark, tmp_path, monkeypatch))
-
-
-def submitting(shell: dict[str, str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[SparkJob], None]:
-    """Return a way to submit by `spark-submit` itself."""
-    for name, value in shell.items():
-        monkeypatch.setenv(name, value)
-    library = folder / "library.zip"
-    package.build(ROOT, library)
-    return lambda job: spark_submit("local[2]", print)(replace(job, py_files=library, driver_memory="1g"))
+        merge.merge(shop.ctx, real_submit(print))

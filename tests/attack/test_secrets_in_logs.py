@@ -3,7 +3,6 @@
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +10,10 @@ import duckdb
 import pytest
 from pyspark.sql import SparkSession
 
-from penstock.cli.context import spark_submit
 from penstock.flow.spark_job import SparkJob
 from penstock_spark.session import java
 from tests.conftest import LakeCatalog
+from tests.env_fixtures import RealSubmit
 from tests.pipeline_env import PipelineEnv
 
 pytestmark = pytest.mark.spark
@@ -126,6 +125,7 @@ def test_no_application_writes_a_secret_or_a_row_to_the_event_log_or_its_own_log
 def test_no_application_under_spark_submit_shows_a_secret_or_a_row(
     env16: PipelineEnv,
     lake: LakeCatalog,
+    real_submit: RealSubmit,
     shell_with_spark: dict[str, str],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -136,14 +136,9 @@ def test_no_application_under_spark_submit_shows_a_secret_or_a_row(
     with (conf / "spark-defaults.conf").open("a") as file:
         file.write(f"spark.eventLog.enabled true\nspark.eventLog.dir file://{log}\nspark.eventLog.compress false\n")
         file.write("spark.sql.variable.substitute true\n")  # our applications switch it off all the same
-    for name, value in {**shell_with_spark, "SPARK_CONF_DIR": str(conf), **STORE}.items():
+    for name, value in {"SPARK_CONF_DIR": str(conf), **STORE}.items():
         monkeypatch.setenv(name, value)
-    library = Path(shell_with_spark["PENSTOCK_ZIP"])
-
-    def submit(self: PipelineEnv, job: SparkJob) -> None:
-        spark_submit("local[2]", self.lines.append)(replace(job, py_files=library))
-
-    monkeypatch.setattr(PipelineEnv, "submit", submit)
+    monkeypatch.setattr(PipelineEnv, "submit", lambda self, job: real_submit(self.lines.append)(job))
     env.settings["spark"] = {"driver_memory": "1g"}
     variable = "${env:PENSTOCK_CATALOG_PASSWORD}"
     env.sql(f'create table "{variable}" (id int primary key, "{variable}" text); insert into "{variable}" values (1)')

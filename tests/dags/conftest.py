@@ -8,7 +8,10 @@ import pytest
 from stack.servers.postgres import Database
 from tests.conftest import LakeCatalog
 from tests.dags.test_dags import ROOT
+from tests.env_fixtures import shell_with_spark
 from tests.pipeline_env import PipelineEnv
+
+__all__ = ["shell_with_spark"]
 
 PIPELINE = """
 name: {name}
@@ -54,3 +57,11 @@ def deployed(
         for variable, value in env.connections().items():
             monkeypatch.setenv(variable, value)
         yield env
+
+
+@pytest.fixture
+def with_spark(deployed: PipelineEnv, shell_with_spark: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> PipelineEnv:
+    """The deployment with an Airflow that submits to a Spark of its own."""
+    for name, value in shell_with_spark.items():
+        monkeypatch.setenv(name, value)
+    return deployed

@@ -16,7 +16,6 @@ from penstock.lsn import Lsn
 from penstock.orchestration.lineage import Done, place
 from stack.paths import Project
 from tests.dags.test_dags import ROOT
-from tests.dags.test_runs import with_spark
 from tests.pipeline_env import PipelineEnv
 
 LOCK = Path(__file__).with_name("openlineage.txt")
@@ -50,16 +49,11 @@ def named(dataset: dict[str, Any]) -> tuple[str, str]:
     return dataset["namespace"], dataset["name"]
 
 
+@pytest.mark.usefixtures("with_spark")
 @pytest.mark.slow
 def test_capture_and_merge_tell_openlineage_their_tables_positions_and_rows(
-    deployed: PipelineEnv,
-    provider: Path,
-    java_home: Path,
-    spark_conf_dir: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    deployed: PipelineEnv, provider: Path, tmp_path: Path
 ) -> None:
-    with_spark(java_home, spark_conf_dir, tmp_path, monkeypatch)
     assert deployed.lake is not None
     deployed.sql("create table t (id int primary key, name text); insert into t values (1, 'one'), (2, 'two')")
     path = [str(each) for each in (provider, ROOT / "plugins", ROOT, ROOT / "spark_apps")]

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from penstock import package
 from penstock.cli.context import spark_submit
 from penstock.compare.report import Comparison
 from penstock.errors import Trouble
@@ -24,10 +23,10 @@ from penstock.flow.verify.compare import compare
 from penstock.lsn import Lsn
 from penstock.orchestration import other_dags
 from stack.servers.binaries import Binaries
-from tests.dags.test_dags import ROOT, load
+from tests.dags.test_dags import load
 from tests.flow.health.alert_receivers import http_receiver
 from tests.flow.health.oncall import OnCall
-from tests.pipeline_env import PipelineEnv, copy_without_spark, spark_variables
+from tests.pipeline_env import PipelineEnv, copy_without_spark
 
 
 def run(verb: str, env: PipelineEnv, **conf: Any) -> Any:
@@ -99,16 +98,10 @@ def test_a_halt_fails_the_run_at_once_and_stays_until_a_person_resumes(deployed:
     assert shown.halted_by == {"dag": met.dag_id, "run_id": met.run_id, "task": "windows"}
 
 
+@pytest.mark.usefixtures("with_spark")
 def test_bootstrap_capture_and_merge_run_by_airflow_make_the_lake_equal_to_the_source(
-    deployed: PipelineEnv,
-    java_home: Path,
-    spark_conf_dir: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capfd: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
+    deployed: PipelineEnv, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    with_spark(java_home, spark_conf_dir, tmp_path, monkeypatch)
     deployed.sql("create table t (id int primary key, name text); insert into t values (1, 'one'), (2, 'two')")
 
     assert set(states(run("bootstrap", deployed)).values()) == {"success"}
@@ -165,11 +158,11 @@ def require_said_once(tasks: dict[str, list[str]], shown: str) -> None:
     assert not [line for lines in tasks.values() for line in lines if "ledger-not-migrated" in line]
 
 
+@pytest.mark.usefixtures("with_spark")
 @pytest.mark.slow
 def test_a_merge_that_lingers_publishes_by_itself_and_ends_when_nothing_comes(
-    deployed: PipelineEnv, java_home: Path, spark_conf_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    deployed: PipelineEnv, tmp_path: Path
 ) -> None:
-    with_spark(java_home, spark_conf_dir, tmp_path, monkeypatch)
     file = tmp_path / "pipeline.yaml"
     file.write_text(file.read_text() + "merge: {linger: 3s}\n")
     begin(deployed)
@@ -183,11 +176,11 @@ def test_a_merge_that_lingers_publishes_by_itself_and_ends_when_nothing_comes(
     assert len(deployed.ctx.ledger.merges.cuts(deployed.name)) == 1
 
 
+@pytest.mark.usefixtures("with_spark")
 @pytest.mark.slow
 def test_a_running_pipeline_is_verified_recorded_maintained_and_recovered_by_airflow(
-    deployed: PipelineEnv, java_home: Path, spark_conf_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    deployed: PipelineEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with_spark(java_home, spark_conf_dir, tmp_path, monkeypatch)
     deployed.sql("create table t (id int primary key, name text); insert into t values (1, 'one'), (2, 'two')")
     assert set(states(run("bootstrap", deployed)).values()) == {"success"}
     before = deployed.sql("select clock_timestamp()")[0][0]
@@ -226,22 +219,10 @@ def test_a_running_pipeline_is_verified_recorded_maintained_and_recovered_by_air
     assert states(run("recover", deployed, dry_run=False))["look"] == "failed", "nothing is to be recovered now"
 
 
-def with_spark(java_home: Path, spark_conf_dir: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let Airflow submit to a Spark of its own."""
-    library = folder / "penstock.zip"
-    package.build(ROOT, library)
-    monkeypatch.setenv("PENSTOCK_ZIP", str(library))
-    monkeypatch.setenv("AIRFLOW_CONN_PENSTOCK_SPARK", '{"conn_type": "spark", "host": "local[2]"}')
-    for name, value in spark_variables(java_home, spark_conf_dir).items():
-        monkeypatch.setenv(name, value)
-
-
+@pytest.mark.usefixtures("with_spark")
 @pytest.mark.slow
 @pytest.mark.timeout(1800)  # ten Spark applications, one after the other
-def test_resync_and_replay_run_by_airflow_rebuild_tables(
-    deployed: PipelineEnv, java_home: Path, spark_conf_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with_spark(java_home, spark_conf_dir, tmp_path, monkeypatch)
+def test_resync_and_replay_run_by_airflow_rebuild_tables(deployed: PipelineEnv) -> None:
     deployed.sql("create table t (id int primary key, name text); insert into t values (1, 'one'), (2, 'two')")
     run("bootstrap", deployed)
     deployed.sql("alter table t rename name to title; insert into t values (3, 'three'); delete from t where id = 1")

@@ -11,10 +11,10 @@ from pyspark.sql import SparkSession
 from stack.servers.binaries import Binaries
 from stack.servers.postgres import Database, Server
 from tests.conftest import LakeCatalog, NewServer
-from tests.env_fixtures import Around, around
+from tests.env_fixtures import Around, around, real_submit, shell_with_spark
 from tests.pipeline_env import PipelineEnv, own_names
 
-__all__ = ["around"]
+__all__ = ["around", "real_submit", "shell_with_spark"]
 
 _numbers = itertools.count(1)
 

@@ -4,13 +4,10 @@ import logging
 import os
 import signal
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from penstock import package
-from penstock.cli.context import spark_submit
 from penstock.errors import LakeError
 from penstock.flow.load import bootstrap
 from penstock.flow.maintain import run as maintain
@@ -19,8 +16,9 @@ from penstock.flow.spark_job import SparkJob, Submit
 from penstock.flow.verify.compare import compare
 from stack.servers.postgres import Server
 from tests.conftest import LakeCatalog
+from tests.env_fixtures import RealSubmit
 from tests.faults.oracle import at_source, landed
-from tests.pipeline_env import ROOT, PipelineEnv, copy_without_spark, spark_variables
+from tests.pipeline_env import PipelineEnv, copy_without_spark
 
 pytestmark = pytest.mark.slow
 
@@ -60,14 +58,8 @@ def env(postgres16: Server, lake: LakeCatalog, tmp_path: Path, request: pytest.F
 
 
 @pytest.fixture
-def submitting(
-    java_home: Path, spark_conf_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., Submit]:
+def submitting(real_submit: RealSubmit) -> Callable[..., Submit]:
     """A function that returns a way to submit; with `last_words` the JVM is killed once it has said them."""
-    for variable, value in spark_variables(java_home, spark_conf_dir).items():
-        monkeypatch.setenv(variable, value)
-    library = tmp_path / "penstock.zip"
-    package.build(ROOT, library)
 
     def submit(job: SparkJob, last_words: str | None) -> None:
         def listen(line: str) -> None:
@@ -75,7 +67,7 @@ def submitting(
             if last_words is not None and last_words in line:
                 kill_jvm(job)
 
-        spark_submit("local[2]", listen)(replace(job, py_files=library))
+        real_submit(listen)(job)
         assert last_words is None, "the application was never killed"
 
     return lambda last_words=None: lambda job: submit(job, last_words)

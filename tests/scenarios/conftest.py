@@ -1,6 +1,6 @@
 """The scenarios' fixtures."""
 
-from tests.env_fixtures import around, env, env15, env16, penstock, shell_with_spark
+from tests.env_fixtures import around, env, env15, env16, penstock, real_submit, shell_with_spark
 from tests.faults.conftest import new_pipeline
 
-__all__ = ["around", "env", "env15", "env16", "new_pipeline", "penstock", "shell_with_spark"]
+__all__ = ["around", "env", "env15", "env16", "new_pipeline", "penstock", "real_submit", "shell_with_spark"]

@@ -6,15 +6,14 @@ import os
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from penstock.cli.context import spark_submit
 from penstock.errors import LakeError
 from penstock.flow.spark_job import SparkJob
 from penstock.landing import layout
+from tests.env_fixtures import RealSubmit
 from tests.pipeline_env import PipelineEnv
 
 pytestmark = [
@@ -154,20 +153,15 @@ def test_orphans_go_from_a_lake_that_is_full_before_anything_is_written(
 
 
 def test_a_driver_that_cannot_write_its_result_says_so(
-    env16: PipelineEnv,
-    landing_disk: Callable[[], Path],
-    shell_with_spark: dict[str, str],
-    monkeypatch: pytest.MonkeyPatch,
+    env16: PipelineEnv, landing_disk: Callable[[], Path], real_submit: RealSubmit, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun(env16)
     change(env16)
-    for variable, value in shell_with_spark.items():
-        monkeypatch.setenv(variable, value)
     full: list[Path] = []
 
     def submit(job: SparkJob) -> None:
         full.append(landing_disk())
-        spark_submit("local[2]", _log.info)(replace(job, py_files=Path(shell_with_spark["PENSTOCK_ZIP"])))
+        real_submit(_log.info)(job)
 
     with monkeypatch.context() as patched:
         patched.setattr(env16, "submit", submit)
