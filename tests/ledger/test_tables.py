@@ -309,3 +309,26 @@ def test_what_is_done_together_happens_all_or_none(ledger: Ledger, ready: str) -
         ledger.tables.stop(ready, {2: trouble}, noted=True)
     assert {table.state for table in ledger.tables.all(ready)} == {"paused"}
     assert [event.table_oid for event in ledger.events.all(ready)] == [1]
+
+
+@pytest.mark.parametrize(
+    ("conflict", "verified", "differs", "suspected"),
+    [
+        pytest.param(None, None, False, False, id="nothing was met"),
+        pytest.param(START, None, False, True, id="no comparison since the conflict"),
+        pytest.param(Lsn(START + 1), START, False, True, id="a comparison before the conflict"),
+        pytest.param(START, START, False, False, id="a comparison of what the conflict left"),
+        pytest.param(START, Lsn(START + 1), True, True, id="rows that differ after the conflict"),
+    ],
+)
+def test_health_and_page_suspect_the_same_tables(
+    ledger: Ledger, ready: str, conflict: Lsn | None, verified: Lsn | None, differs: bool, suspected: bool
+) -> None:
+    update = "update penstock.table set conflict_lsn = %s, verified_through = %s, differs = %s where pipeline = %s and oid = 1"
+    with ledger.tables.transaction() as transaction:
+        transaction.connection.execute(update, [conflict, verified, differs, ready])
+
+    judged = {table.oid: table.suspected for table in ledger.verifications.tables(ready)}
+    with ledger.page.panels() as panel:
+        shown = {table.oid: table.suspected for table in panel.tables(ready)}
+    assert judged == shown == {1: suspected, 2: False}
