@@ -101,7 +101,7 @@ table-rewritten           retry A table was truncated, rewritten or altered befo
 copy-failed               pause A table could not be copied by bootstrap; its reason says why.
 planning-failed           pause A function in a table's index or statistics fails whenever a query over the table is
                                 planned.
-table-joining             retry Transactions that were open when a table joined keep it from being copied.
+table-joining             retry Transactions that were open when a table joined, or a label was renamed, keep it from being copied.
 table-added               note  A table joined the publication and waits for its copy.
 schema-followed           note  A table's shape changed at the source, and the lake's table follows.
 table-removed             note  A table left the publication, or was dropped at the source.

@@ -75,6 +75,16 @@ def grown_enums(before: Shape, now: SourceTable) -> list[int]:
     return [oid for oid, labels in now.enums.items() if len(before.enums.get(oid, ())) < len(labels)]
 
 
+def relabelled(before: Shape, now: SourceTable) -> list[int]:
+    """Return the enums of a table of which labels were renamed or moved since the last look, perhaps back."""
+    return [
+        oid
+        for oid, labels in now.enums.items()
+        if not _within(before.part_versions.get(oid, ()), now.part_versions.get(oid, ()))
+        or not _within(before.enums.get(oid, ()), labels)
+    ]
+
+
 def attached_leaves(before: Shape, now: SourceTable) -> Iterator[changes.LeafAttached]:
     """Yield the partitions that are new and were tables of their own at the last look."""
     known = {version for leaf in before.leaves.values() for version in leaf.chain}
@@ -134,10 +144,8 @@ def _same_type(one: PgType | None, other: PgType | None) -> bool:
 def _types(before: Shape, now: SourceTable) -> Iterator[changes.Change]:
     if before.filter != now.filter:
         yield changes.FilterChanged()
-    for oid, labels in now.enums.items():
-        same_rows = _within(before.part_versions.get(oid, ()), now.part_versions.get(oid, ()))
-        if not (same_rows and _within(before.enums.get(oid, ()), labels)):
-            yield changes.LabelsChanged(oid, str(now.part_names.get(oid, oid)))
+    for oid in relabelled(before, now):
+        yield changes.LabelsChanged(oid, str(now.part_names.get(oid, oid)))
     for oid in now.composites:
         if _other_attributes(before, now, oid):
             name = str(now.part_names.get(oid, oid))

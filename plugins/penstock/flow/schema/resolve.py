@@ -33,7 +33,7 @@ from penstock.shapes.pg_snapshot import Snapshot
 from penstock.shapes.plan import Plan
 from penstock.shapes.source_table import SourceTable
 from penstock.shapes.timeline import RelationMapping
-from penstock.source import server_info
+from penstock.source import server_info, slot
 from penstock.source.session import SourceSession
 
 Mappings = Mapping[tuple[int, int], RelationMapping]
@@ -54,7 +54,7 @@ def resolve_questions(ctx: Context, conn: SourceSession, look: Look, landed: Lan
     touched = {oid for oid, _ in landed.relations} | {part.root for part in landed.totals.partitions}
     for record in ctx.ledger.tables.all(ctx.name, but=look.unchanged - touched):
         if record.state in ("copied", "ready") and record.left_lsn is None:
-            _resolve_landed(ctx, record, look, content)
+            _resolve_landed(ctx, conn, record, look, content)
         elif record.remedy == "read" and record.left_lsn is None:
             _resolve_waiting(ctx, record, look, content)
     return content.mappings
@@ -124,7 +124,7 @@ def logged_last(landed: Landed) -> dict[int, KnownShape]:
     return {oid: shape for oid, shape in last if shape.gaps == landed.ddl.gaps}
 
 
-def _resolve_landed(ctx: Context, record: TableRecord, look: Look, content: _Content) -> None:
+def _resolve_landed(ctx: Context, conn: SourceSession, record: TableRecord, look: Look, content: _Content) -> None:
     now = look.found.get(record.oid)
     if now is None and record.oid not in look.unchanged:
         return
@@ -135,7 +135,7 @@ def _resolve_landed(ctx: Context, record: TableRecord, look: Look, content: _Con
         reads = found.remedy == "read" and policy_of(ctx, record).on_dropped_partition == "follow"
         table_status.stop(ctx, record, found if reads else replace(found, remedy="copy"))
     elif now is not None:
-        _end_checks(ctx, record, content.window.upto_lsn)
+        _end_checks(ctx, conn, record, content.window.upto_lsn)
 
 
 def _resolve_waiting(ctx: Context, record: TableRecord, look: Look, content: _Content) -> None:
@@ -195,11 +195,14 @@ def _renamed_label(ctx: Context, record: TableRecord, now: SourceTable, content:
     return strange_label(ctx.landing, files, now, set(checks)) if files else None
 
 
-def _end_checks(ctx: Context, record: TableRecord, upto: Lsn) -> None:
-    """Forget the enums that no later window can bring under another label."""
+def _end_checks(ctx: Context, conn: SourceSession, record: TableRecord, upto: Lsn) -> None:
+    """Forget the enums that no later window can bring under another label: not before what was open then has ended."""
     accepted = record.accepted
-    waiting = tuple(each for each in accepted.questions if each.asks != "label" or each.through > upto)
-    if len(waiting) < len(accepted.questions):
+    ended = [each for each in accepted.questions if each.asks == "label" and each.through <= upto]
+    found = slot.read_slot(conn, ctx.pipeline.slot) if ended else None
+    ended = [each for each in ended if found and found.restart and each.through <= found.restart]
+    if ended:
+        waiting = tuple(each for each in accepted.questions if each not in ended)
         apply(ctx, record, Plan(record.columns), replace(accepted, questions=waiting))
 
 
