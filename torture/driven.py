@@ -169,7 +169,14 @@ class Driven:
         return False
 
     def _recover(self) -> None:
-        recover.start(self.ctx, dry_run=False)
+        try:
+            recover.start(self.ctx, dry_run=False)
+        except PenstockError as error:
+            if error.slug != "slot-exists" or not self.consumed:
+                raise
+            # one that was consumed may begin beyond what was read: its owner drops it, as the message says
+            self.env.sql(f"select pg_drop_replication_slot('{self.ctx.pipeline.slot}')")
+            recover.start(self.ctx, dry_run=False)
         carry_out(self.ctx, RECOVERY, self.env.submit)
 
     def _tried(self, verb: str, work: Callable[[], object]) -> bool:
