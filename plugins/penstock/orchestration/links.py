@@ -15,7 +15,7 @@ _met: dict[tuple[str, str, str], str] = {}
 
 def base() -> str:
     """Return Airflow's own address; empty where it is not configured."""
-    return str(conf.get("api", "base_url", fallback="")).rstrip("/")
+    return str(conf.get("api", "base_url", fallback=""))
 
 
 def met(ti: Any, slug: str) -> None:

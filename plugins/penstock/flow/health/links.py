@@ -12,7 +12,7 @@ from penstock.conditions import runbook
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """Lead to places of one Airflow; `base` is the address of its UI, without a slash at its end, and empty where that is unknown."""
+    """Lead to places of one Airflow; `base` is the address of its UI, empty where that is unknown."""
 
     base: str = ""
     published: str | None = None
@@ -20,17 +20,17 @@ class Links:
 
     def page(self, pipeline: str) -> str:
         """Return the address of a pipeline on the page."""
-        return f"{self.base}/plugin/cdc#{pipeline}" if self.base else ""
+        return f"{self._base}/plugin/cdc#{pipeline}" if self.base else ""
 
     def runbook(self, slug: str) -> str:
         """Return where a runbook is to be read."""
         if self.published:
             return f"{self.published.rstrip('/')}/{runbook(slug).rpartition('/')[2]}"
-        return f"{self.base}/cdc/runbooks/{slug}" if self.base else runbook(slug)
+        return f"{self._base}/cdc/runbooks/{slug}" if self.base else runbook(slug)
 
     def dag(self, dag_id: str) -> str:
         """Return the address of a DAG."""
-        return f"{self.base}/dags/{quote(dag_id)}" if self.base else ""
+        return f"{self._base}/dags/{quote(dag_id)}" if self.base else ""
 
     def run(self, dag_id: str, run_id: str) -> str:
         """Return the address of a run."""
@@ -39,3 +39,7 @@ class Links:
     def log(self, dag_id: str, run_id: str, task: str) -> str:
         """Return the address of a task's log."""
         return f"{self.run(dag_id, run_id)}/tasks/{quote(task)}" if self.base else ""
+
+    @property
+    def _base(self) -> str:
+        return self.base.rstrip("/")
