@@ -1,18 +1,21 @@
 """A label of an enum is renamed while a transaction that wrote it is open: the stream brings the old label after the answer to the rename."""
 
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
 from penstock.errors import SourceError
+from penstock.flow.load import waiting
 from tests.pipeline_env import PipelineEnv
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 TABLES = """
 create type mood as enum ('calm', 'keen');
-create table t (id int primary key, mood mood, moods mood[], v text);
-insert into t select i, 'calm', '{calm,keen}', 'v' from generate_series(1, 20) i;
+create type pair as (a int, b int);
+create table t (id int primary key, mood mood, moods mood[], v text, pair pair);
+insert into t select i, 'calm', '{calm,keen}', 'v', '(1,2)' from generate_series(1, 20) i;
 """
 RENAMED = "alter type mood rename value 'calm' to 'quiet'"
 
@@ -34,6 +37,59 @@ def test_rows_that_were_written_under_the_old_label_are_noticed(
         env16.follow()
         conn.execute("commit")
     env16.follow("insert into t values (101, 'quiet', null, 'later')")
+    for _ in range(3):
+        env16.wake(woken=False)
+        env16.follow()
+
+    assert env16.wrong() == []
+
+
+ALTERED = {
+    "label": "alter type mood rename value 'calm' to 'quiet'",
+    "attribute": "alter type pair add attribute more int",
+}
+WRITTEN = "begin; update t set v = 'open' where id = 3; insert into t values (100, 'calm', '{calm}', 'open', '(1,2)')"
+
+
+@pytest.mark.parametrize("what", ALTERED)
+def test_what_is_altered_between_the_wait_for_open_transactions_and_the_snapshot_is_waited_for(
+    env16: PipelineEnv, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    env16.settings["source"] = {**env16.settings["source"], "slot_timeout": 2}
+    env16.bootstrap(TABLES)
+    wait, left = waiting.hindered, [ALTERED[what]]
+    with env16.source.connect() as conn:
+        conn.execute(WRITTEN)
+
+        def waited(*arguments: Any, **named: Any) -> Any:
+            found = wait(*arguments, **named)
+            if left:
+                env16.sql(left.pop())
+            return found
+
+        monkeypatch.setattr(waiting, "hindered", waited)
+        with pytest.raises(SourceError, match=r"table-joining.*public\.t had types that changed"):
+            env16.resync("public.t")
+        conn.execute("commit")
+    assert env16.resync("public.t")
+    env16.come_to_rest(3)
+
+    assert env16.wrong() == []
+
+
+@pytest.mark.parametrize("what", ALTERED)
+def test_a_joined_table_whose_types_are_altered_before_its_copy_shows_what_an_open_transaction_wrote(
+    env16: PipelineEnv, what: str
+) -> None:
+    env16.settings["source"] = {**env16.settings["source"], "slot_timeout": 2}
+    env16.bootstrap("create table other (id int primary key)")
+    env16.land(TABLES)
+    with env16.source.connect() as conn:
+        conn.execute(WRITTEN)
+        env16.land(ALTERED[what])
+        with suppress(SourceError):
+            env16.resync()
+        conn.execute("commit")
     for _ in range(3):
         env16.wake(woken=False)
         env16.follow()

@@ -75,14 +75,10 @@ def grown_enums(before: Shape, now: SourceTable) -> list[int]:
     return [oid for oid, labels in now.enums.items() if len(before.enums.get(oid, ())) < len(labels)]
 
 
-def relabelled(before: Shape, now: SourceTable) -> list[int]:
-    """Return the enums of a table of which labels were renamed or moved since the last look, perhaps back."""
-    return [
-        oid
-        for oid, labels in now.enums.items()
-        if not _within(before.part_versions.get(oid, ()), now.part_versions.get(oid, ()))
-        or not _within(before.enums.get(oid, ()), labels)
-    ]
+def is_written_otherwise(before: Shape, now: SourceTable) -> bool:
+    """Return whether labels or attributes of a table's types have changed, under no lock of the table: stored values have other texts since."""
+    texts = changes.LabelsChanged | changes.AttributesChanged
+    return any(isinstance(each, texts) for each in _types(before, now))
 
 
 def attached_leaves(before: Shape, now: SourceTable) -> Iterator[changes.LeafAttached]:
@@ -144,8 +140,10 @@ def _same_type(one: PgType | None, other: PgType | None) -> bool:
 def _types(before: Shape, now: SourceTable) -> Iterator[changes.Change]:
     if before.filter != now.filter:
         yield changes.FilterChanged()
-    for oid in relabelled(before, now):
-        yield changes.LabelsChanged(oid, str(now.part_names.get(oid, oid)))
+    for oid, labels in now.enums.items():
+        same_rows = _within(before.part_versions.get(oid, ()), now.part_versions.get(oid, ()))
+        if not (same_rows and _within(before.enums.get(oid, ()), labels)):
+            yield changes.LabelsChanged(oid, str(now.part_names.get(oid, oid)))
     for oid in now.composites:
         if _other_attributes(before, now, oid):
             name = str(now.part_names.get(oid, oid))

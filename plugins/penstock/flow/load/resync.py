@@ -25,6 +25,7 @@ from penstock.ledger import new_attempt
 from penstock.ledger.loads import NewBuild, NewRead
 from penstock.ledger.table_records import LoadCause, LoadRecord, TableRecord
 from penstock.shapes.accepted import Accepted
+from penstock.shapes.diff import is_written_otherwise
 from penstock.shapes.plan import plan
 from penstock.shapes.source_table import SourceTable
 from penstock.source import slot
@@ -149,6 +150,7 @@ class Copies(Reads):
         super().__init__(ctx)
         self._records = {record.oid: record for record in records}
         self._named = named
+        self._before: Mapping[int, SourceTable] = {}
         self._hindered: Mapping[int, PenstockError] = {}
         self.ids = {oid: each.id for oid, each in going_on.items()}
 
@@ -165,8 +167,10 @@ class Copies(Reads):
         ]
 
     def snapshot(self) -> AbstractContextManager[Exported]:
-        """Hold a snapshot of now, after the transactions that were open when tables joined."""
-        self._hindered = waiting.hindered(self.ctx, self._waiting())
+        """Hold a snapshot of now, after the transactions that it has to see."""
+        tables = self._waiting()
+        self._before = waiting.with_named_parts(self.ctx, tables)
+        self._hindered = waiting.hindered(self.ctx, tables, self._before)
         return slot.export_snapshot(self.ctx.source, what=f"{self.ctx.name}:resync")
 
     def requests(
@@ -181,6 +185,11 @@ class Copies(Reads):
         for oid in {record.oid for record in new} - fit:
             del self._records[oid]
         failed |= {oid: error for oid, error in self._hindered.items() if oid in self._records}
+        failed |= {
+            oid: changed_meanwhile(before.qualified, "its types were altered before its snapshot")
+            for oid, before in self._before.items()
+            if oid in self._records and oid in tables and is_written_otherwise(before.shape, tables[oid])
+        }
         pending = [tables[record.oid] for record in self._waiting({*but, *failed})]
         for table in pending:
             if table.oid in self.failed:

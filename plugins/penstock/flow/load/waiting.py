@@ -1,12 +1,13 @@
 """Tables that wait for a copy: which they are, when to announce them, what forbids a copy, and what must end before it.
 
-A transaction that was open when a table joined has changes from before in no window. One that was open when a label was renamed has them
-under the old label. So the copy must see them: its snapshot may be taken only when every such transaction has ended.
+A transaction that was open when a table joined has changes from before in no window. One that was open when a label was renamed, or an
+attribute added, has them under the old one. So the copy must see them: its snapshot may be taken only when every such transaction has ended.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from types import MappingProxyType
 
 from penstock.conditions import needs_copy
 from penstock.errors import LakeError, PenstockError, SourceError
@@ -14,11 +15,10 @@ from penstock.flow.context import Context, any_copied, on_change
 from penstock.ledger.table_records import TableRecord
 from penstock.lsn import Lsn
 from penstock.polling import poll
-from penstock.shapes.diff import relabelled
+from penstock.shapes.diff import is_written_otherwise
 from penstock.shapes.row_identity import problem, unlogged_partitions
 from penstock.shapes.source_table import SourceTable
-from penstock.source import server_info, session, slot
-from penstock.source.catalog_snapshot import read_catalog
+from penstock.source import catalog, server_info, session, slot, types
 from penstock.source.publication import PublicationFacts
 
 ANNOUNCE_AGAIN = timedelta(minutes=10)
@@ -73,19 +73,49 @@ def why_no_copy(table: SourceTable, events: PublicationFacts | None, *, joining:
     return None
 
 
-def hindered(ctx: Context, tables: Sequence[TableRecord], *, wait: float | None = None) -> Mapping[int, SourceError]:
+def with_named_parts(ctx: Context, tables: Sequence[TableRecord]) -> Mapping[int, SourceTable]:
+    """Read the tables whose values are written with what the catalog says of their types, as they are now, by oid.
+
+    No lock of the table keeps `alter type` away from transactions that write to it.
+    """
+    oids = [table.oid for table in tables if table.accepted.shape.enums or table.accepted.shape.composites]
+    if not oids:
+        return {}
+    with session.connect(ctx.source, what=f"{ctx.name}:resync") as conn:
+        members = catalog.members(conn, ctx.pipeline.publication, oids)
+        found = catalog.describe(conn, members, sizes=False)
+    return {table.oid: types.as_chosen(ctx.pipeline, table) for table in found}
+
+
+def hindered(
+    ctx: Context,
+    tables: Sequence[TableRecord],
+    seen: Mapping[int, SourceTable] = MappingProxyType({}),
+    *,
+    wait: float | None = None,
+) -> Mapping[int, SourceError]:
     """Wait for the transactions that a copy must see; return which tables must wait longer, and why, by oid.
 
-    Every snapshot taken from then on may be used to copy the others. Waits `wait` seconds at most, else as long as a slot's creation may.
+    Every snapshot taken from then on may be used to copy the others. What is open now counts for a table that is `seen` to have its values
+    written otherwise since it was accepted, or to be new. Waits `wait` seconds at most, else as long as a slot's creation may.
     """
-    if not any(table.joined_lsn is not None or table.accepted.shape.enums for table in tables):
+    retyped = {
+        table.oid
+        for table in tables
+        if table.oid in seen and (table.waits or is_written_otherwise(table.accepted.shape, seen[table.oid]))
+    }
+    if not any(table.joined_lsn is not None or table.oid in retyped for table in tables):
         return {}
     limit = ctx.pipeline.source.slot_timeout if wait is None else wait
     shown = ""
     with session.connect(ctx.source, what=f"{ctx.name}:joined") as conn:
-        renamed = _relabelled(ctx, conn, tables)
-        joined = [renamed.get(table.oid, table) for table in tables]
-        joined = [table for table in joined if table.joined_lsn is not None]
+        joined = [table for table in tables if table.joined_lsn is not None and table.oid not in retyped]
+        if retyped:
+            now = server_info.sight(conn)
+            of_now = [
+                replace(table, joined_lsn=now.lsn, joined_xid=now.xid) for table in tables if table.oid in retyped
+            ]
+            joined += of_now
         for _ in poll(limit, _POLL_SECONDS):
             blocker = _blocker(ctx, conn, joined)
             if not blocker:
@@ -94,20 +124,7 @@ def hindered(ctx: Context, tables: Sequence[TableRecord], *, wait: float | None 
                 ctx.progress(f"waiting, at most {limit:.0f} s, for {blocker}")
                 shown = blocker
         still = ((table, _blocker(ctx, conn, [table])) for table in joined)
-        return {
-            table.oid: _still_open(table, "had other labels" if table.oid in renamed else "joined", limit, why)
-            for table, why in still
-            if why
-        }
-
-
-def _relabelled(ctx: Context, conn: session.SourceSession, tables: Sequence[TableRecord]) -> Mapping[int, TableRecord]:
-    """Return the tables that have renamed labels since they were accepted, as if they joined at this moment, by oid."""
-    known = [table for table in tables if table.accepted.shape.enums]
-    found = read_catalog(conn, ctx.pipeline.publication).by_oid if known else {}
-    changed = [table for table in known if table.oid in found and relabelled(table.accepted.shape, found[table.oid])]
-    now = server_info.sight(conn) if changed else None
-    return {table.oid: replace(table, joined_lsn=now.lsn, joined_xid=now.xid) for table in changed if now}
+        return {table.oid: _still_open(table, limit, why) for table, why in still if why}
 
 
 def _blocker(ctx: Context, conn: session.SourceSession, joined: Sequence[TableRecord]) -> str:
@@ -132,7 +149,8 @@ def _unread(ctx: Context, conn: session.SourceSession, lsn: Lsn) -> list[str]:
     ]
 
 
-def _still_open(table: TableRecord, when: str, limit: float, blocker: str) -> SourceError:
+def _still_open(table: TableRecord, limit: float, blocker: str) -> SourceError:
+    when = "joined" if table.waits else "had types that changed"
     return SourceError(
         "table-joining",
         f"expected every transaction that was open when {table.qualified} {when} to end within {limit:.0f} s, so that the copy "
